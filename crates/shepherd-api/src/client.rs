@@ -2,14 +2,46 @@
 
 use jiff::Timestamp;
 
-use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionPhase, SessionView};
+use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionCounting, SessionPhase, SessionView};
 
 /// A client's copy of the daemon's state. Every front end runs this code, so that their displays can't disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientState {
+    /// The state without the sessions.
     snapshot: DaemonStateSnapshot,
-    /// The time of the last message with the session's remaining time.
-    remaining_updated_at: Timestamp,
+    /// The sessions, the oldest first.
+    sessions: Vec<KnownSession>,
+}
+
+/// A session as of the daemon's last message about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KnownSession {
+    view: SessionView,
+    at: Timestamp,
+}
+
+impl KnownSession {
+    /// Returns the session at a later time, with the remaining time counted down and the run time counted up.
+    fn view_at(&self, at: Timestamp) -> SessionView {
+        let passed = u64::try_from(at.as_millisecond().saturating_sub(self.at.as_millisecond()));
+        let passed = passed.unwrap_or_default();
+        let mut view = self.view.clone();
+        let is_counting = view.counting != SessionCounting::Stopped;
+        // The hours of a session end even if its time stands still.
+        if let Some(Millis(remaining)) =
+            view.remaining.as_mut().filter(|_| is_counting || view.hours_end.is_some())
+        {
+            *remaining = remaining.saturating_sub(passed);
+        }
+        // A session that is being launched does not run yet.
+        if let Some(Millis(ran)) = &mut view.ran
+            && is_counting
+            && view.phase != SessionPhase::Launching
+        {
+            *ran = ran.saturating_add(passed);
+        }
+        view
+    }
 }
 
 /// The data that a client has to request again after an event.
@@ -27,15 +59,17 @@ pub enum RequiredRefresh {
 impl ClientState {
     /// Creates the copy from the first snapshot, or from a new one after the client fell behind.
     #[must_use]
-    pub fn new(snapshot: DaemonStateSnapshot) -> Self {
-        let remaining_told_at = snapshot.at;
-        Self { snapshot, remaining_updated_at: remaining_told_at }
+    pub fn new(mut snapshot: DaemonStateSnapshot) -> Self {
+        let at = snapshot.at;
+        let known = |view: &SessionView| KnownSession { view: view.clone(), at };
+        let sessions = snapshot.all_sessions().iter().map(known).collect();
+        (snapshot.session, snapshot.sessions) = (None, Vec::new());
+        Self { snapshot, sessions }
     }
 
-    /// Returns the session with the remaining time of the daemon's last message.
-    #[must_use]
-    pub fn session(&self) -> Option<&SessionView> {
-        self.snapshot.session.as_ref()
+    /// Returns the sessions, the oldest first, each with the remaining time of the daemon's last message.
+    pub fn sessions(&self) -> impl Iterator<Item = &SessionView> {
+        self.sessions.iter().map(|session| &session.view)
     }
 
     /// Returns the state at a later time, with the remaining time counted down and the run time counted up.
@@ -45,22 +79,9 @@ impl ClientState {
     #[must_use]
     pub fn snapshot_at(&self, at: Timestamp) -> DaemonStateSnapshot {
         let at = at.max(self.snapshot.at);
-        let passed =
-            u64::try_from(at.as_millisecond().saturating_sub(self.remaining_updated_at.as_millisecond()))
-                .unwrap_or_default();
-        let mut picture = DaemonStateSnapshot { at, ..self.snapshot.clone() };
-        if let Some(session) = &mut picture.session {
-            if let Some(Millis(remaining)) = &mut session.remaining {
-                *remaining = remaining.saturating_sub(passed);
-            }
-            // A session that is being launched does not run yet.
-            if let Some(Millis(ran)) = &mut session.ran
-                && session.phase != SessionPhase::Launching
-            {
-                *ran = ran.saturating_add(passed);
-            }
-        }
-        picture
+        let sessions: Vec<SessionView> = self.sessions.iter().map(|session| session.view_at(at)).collect();
+        let session = DaemonStateSnapshot::primary_session(&sessions).cloned();
+        DaemonStateSnapshot { at, session, sessions, ..self.snapshot.clone() }
     }
 
     /// Applies an event. Events arrive in the order in which they happened, beginning with the snapshot.
@@ -77,20 +98,18 @@ impl ClientState {
                 RequiredRefresh::Entries
             }
             EventKind::SessionLaunching { session } => {
-                self.replace_session(event.at, Some(session));
+                self.update_session(event.at, session);
                 RequiredRefresh::Entries
             }
             EventKind::SessionStarted { session }
             | EventKind::WarningIssued { session, .. }
             | EventKind::DeadlineChanged { session }
             | EventKind::SessionExpired { session, .. } => {
-                self.replace_session(event.at, Some(session));
+                self.update_session(event.at, session);
                 RequiredRefresh::Nothing
             }
             EventKind::SessionEnded { session_id, .. } => {
-                if self.session().is_some_and(|session| session.session_id == *session_id) {
-                    self.replace_session(event.at, None);
-                }
+                self.sessions.retain(|session| session.view.session_id != *session_id);
                 RequiredRefresh::Entries
             }
             EventKind::PolicyReloaded { entry_count } => {
@@ -111,8 +130,15 @@ impl ClientState {
         }
     }
 
-    fn replace_session(&mut self, at: Timestamp, session: Option<&SessionView>) {
-        self.snapshot.session = session.cloned();
-        self.remaining_updated_at = at;
+    fn update_session(&mut self, at: Timestamp, session: &SessionView) {
+        let known = KnownSession { view: session.clone(), at };
+        match self.sessions.iter_mut().find(|other| other.view.session_id == session.session_id) {
+            Some(before) => *before = known,
+            None => {
+                let key = |view: &SessionView| (view.started_at, view.session_id.clone());
+                let place = self.sessions.partition_point(|other| key(&other.view) < key(session));
+                self.sessions.insert(place, known);
+            }
+        }
     }
 }

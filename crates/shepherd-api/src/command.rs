@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
+use shepherd_util::{EntryId, GrantId, ProfileId, RequestId, SessionId};
 
 use crate::{AdminPin, ClientDisplay, EntryScope, GrantKind, Millis, Note, StopMode};
 
@@ -38,10 +38,16 @@ pub enum Command {
         #[serde(skip_serializing_if = "Option::is_none")]
         display: Option<ClientDisplay>,
     },
-    /// Stops the running session.
+    /// Stops a session.
     StopCurrent {
         /// The way in which the session is stopped.
         mode: StopMode,
+        /// The session to stop. If absent, the session that runs; of several, the one in the foreground of the client's
+        /// profile, or the only one in the foreground. Left out if it isn't needed, because a daemon that doesn't know this
+        /// field refuses it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
+        session_id: Option<SessionId>,
     },
     /// Reads the policy again from its source.
     ReloadConfig {},
@@ -49,10 +55,14 @@ pub enum Command {
     SubscribeEvents {},
     /// Returns the health of the daemon.
     Health {},
-    /// Gives the running session more time.
+    /// Gives a session more time.
     ExtendCurrent {
         /// The extra time for the session.
         by: Millis,
+        /// The session to extend, chosen as for `stop_current` if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
+        session_id: Option<SessionId>,
     },
     /// Replaces the policy.
     SetPolicy {

@@ -77,6 +77,8 @@ pub enum ErrorCode {
     NoSession,
     /// There is no such session.
     UnknownSession,
+    /// Several sessions run, and the command names none of them; the sentence lists them.
+    SeveralSessions,
     /// The policy has no such entry.
     UnknownEntry,
     /// The policy has no such profile, or several and none was named.

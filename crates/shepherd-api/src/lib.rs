@@ -75,8 +75,8 @@ pub use pin::{AdminPin, MAX_PIN_LENGTH, MIN_PIN_LENGTH, PinFormatError};
 pub use reason::{PolicyItem, QuotaKind, ReasonCode};
 pub use reply::{AuditRecord, CommandReply};
 pub use session::{
-    DaemonStateSnapshot, EndReason, ProfileView, SessionLogView, SessionPhase, SessionView, StopMode,
-    StopRequester, WarningSeverity,
+    DaemonStateSnapshot, EndReason, ProfileView, SessionCounting, SessionLogView, SessionPhase, SessionSlot,
+    SessionView, StopMode, StopRequester, WarningSeverity,
 };
 pub use usage::UsageView;
 pub use why::{

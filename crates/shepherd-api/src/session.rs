@@ -84,6 +84,51 @@ pub enum EndReason {
     Lost,
 }
 
+/// The place that a session takes. A place holds one session at a time (S19.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SessionSlot {
+    /// The program that a profile uses: one for each profile.
+    #[default]
+    Foreground,
+    /// A program that runs beside others: one for each background entry of a profile.
+    Background,
+    /// A login to the machine: one for each account.
+    Login {
+        /// The account that is logged in.
+        account: String,
+    },
+}
+
+impl SessionSlot {
+    /// Returns whether this is the place of the program that a profile uses.
+    #[must_use]
+    pub fn is_foreground(&self) -> bool {
+        *self == Self::Foreground
+    }
+}
+
+/// The way in which the time of a session counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionCounting {
+    /// The time counts.
+    #[default]
+    Active,
+    /// The time counts, but nobody seems to use the session, so that it earns and unlocks nothing.
+    Idle,
+    /// The time doesn't count: the remaining time stands still, unless the hours of the session end first.
+    Stopped,
+}
+
+impl SessionCounting {
+    /// Returns whether the time counts and earns as usual.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        *self == Self::Active
+    }
+}
+
 /// A session as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {
@@ -98,6 +143,12 @@ pub struct SessionView {
     /// The profile whose time is used.
     #[schemars(with = "String")]
     pub profile: ProfileId,
+    /// The place that the session takes; the foreground if absent.
+    #[serde(default, skip_serializing_if = "SessionSlot::is_foreground")]
+    pub slot: SessionSlot,
+    /// The way in which its time counts; as usual if absent.
+    #[serde(default, skip_serializing_if = "SessionCounting::is_active")]
+    pub counting: SessionCounting,
     /// The current phase of the session.
     pub phase: SessionPhase,
     /// The time at which the session was approved.
@@ -148,8 +199,12 @@ pub struct DaemonStateSnapshot {
     pub api_version: u32,
     /// The moment that the snapshot describes.
     pub at: Timestamp,
-    /// The running session, if there is one.
+    /// The session that a client sees which knows only one: the oldest one in the foreground, or the oldest of all if
+    /// none is.
     pub session: Option<SessionView>,
+    /// All sessions, the oldest first. A daemon that is too old to send them has at most `session`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionView>,
     /// The number of entries in the policy.
     pub entry_count: usize,
     /// The household's mode.
@@ -162,6 +217,21 @@ pub struct DaemonStateSnapshot {
 }
 
 impl DaemonStateSnapshot {
+    /// Returns the session that a client sees which knows only one, of sessions in the order of their start.
+    #[must_use]
+    pub fn primary_session(sessions: &[SessionView]) -> Option<&SessionView> {
+        sessions.iter().find(|session| session.slot.is_foreground()).or(sessions.first())
+    }
+
+    /// Returns all sessions, the oldest first, also from a daemon that knows only one.
+    #[must_use]
+    pub fn all_sessions(&self) -> &[SessionView] {
+        match &self.session {
+            Some(session) if self.sessions.is_empty() => std::slice::from_ref(session),
+            _ => &self.sessions,
+        }
+    }
+
     /// Returns the label of a profile, or its id if the snapshot doesn't list it.
     #[must_use]
     pub fn profile_label<'s>(&'s self, profile: &'s ProfileId) -> &'s str {

@@ -108,11 +108,11 @@ pub(crate) enum ShepherdCommand {
     /// Start an entry
     #[command(aliases = ["start", "run", "play"])]
     Launch(session::LaunchArgs),
-    /// Stop the running entry
+    /// Stop a running entry
     Stop(session::StopArgs),
     /// Show what the program of a session wrote, such as its error messages
     Log(session_log::LogArgs),
-    /// Give the running entry more time
+    /// Give a running entry more time
     Extend(session::ExtendArgs),
     /// Grant extra time or longer hours
     Grant(grants::GrantArgs),

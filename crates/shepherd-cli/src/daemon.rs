@@ -94,7 +94,7 @@ impl<'c> DaemonConnection<'c> {
         &mut self.client
     }
 
-    /// Fetches the labels of the profiles, of the profile's entries and of the running entry. If a label can't be fetched,
+    /// Fetches the labels of the profiles, of the profile's entries and of running entries. If a label can't be fetched,
     /// the id is shown.
     pub(crate) fn fetch_labels(&mut self) -> PolicyLabels {
         let mut labels = PolicyLabels::default();
@@ -102,20 +102,20 @@ impl<'c> DaemonConnection<'c> {
             labels.insert(entry_id, label);
         }
         if let Ok(CommandReply::State { snapshot }) = self.call(&Command::GetState {}) {
-            // An entry of another profile may be running.
-            if let Some(session) = snapshot.session {
-                labels.insert(session.entry_id, session.label);
+            // Entries of other profiles may be running.
+            for session in snapshot.all_sessions() {
+                labels.insert(session.entry_id.clone(), session.label.clone());
             }
             snapshot.profiles.into_iter().for_each(|profile| labels.insert_profile(profile));
         }
         labels
     }
 
-    /// Returns the running session.
-    pub(crate) fn fetch_session(&mut self) -> Option<SessionView> {
+    /// Returns all sessions, the oldest first; none if the daemon can't be asked.
+    pub(crate) fn fetch_sessions(&mut self) -> Vec<SessionView> {
         match self.call(&Command::GetState {}) {
-            Ok(CommandReply::State { snapshot }) => snapshot.session,
-            _ => None,
+            Ok(CommandReply::State { snapshot }) => snapshot.all_sessions().to_vec(),
+            _ => Vec::new(),
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn list(
             entries.iter_mut().for_each(|entry| entry.left_today = None);
         }
         let runs_for_another = entries.iter().any(is_running)
-            && daemon.fetch_session().is_some_and(|session| session.profile != *profile);
+            && daemon.fetch_sessions().iter().all(|session| session.profile != *profile);
         let owner = if runs_for_another { SessionOwner::OtherChild } else { SessionOwner::ListedChild };
         for line in list_lines(&entries, owner, &display) {
             output.print_line(&line);

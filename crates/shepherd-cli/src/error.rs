@@ -57,6 +57,8 @@ pub(crate) enum ShepherdCliError {
     UnknownName { what: &'static str, given: String, help: String },
     #[error("several {what} are called `{given}`")]
     AmbiguousName { what: &'static str, given: String, ids: Vec<String> },
+    #[error("nothing is running for this child")]
+    NothingRuns,
     #[error("there are no rules in force")]
     NoPolicy,
     #[error("no bedtime begins within a day")]
@@ -264,6 +266,7 @@ impl ShepherdCliError {
             | Self::AmbiguousId { .. }
             | Self::UnknownName { .. }
             | Self::AmbiguousName { .. }
+            | Self::NothingRuns
             | Self::NoPolicy
             | Self::NoBedtime
             | Self::AccessLost

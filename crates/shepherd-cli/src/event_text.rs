@@ -1,7 +1,10 @@
 //! Turns events into lines for people, for the live view, `launch --wait` and the demonstration.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use shepherd_api::{EndReason, Event, EventKind, SessionView, TimeRequestState, WarningSeverity};
+use shepherd_util::SessionId;
 use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::DisplaySettings;
@@ -19,14 +22,22 @@ pub(crate) struct EventLine {
 /// Describes a sequence of events, and remembers the facts that later events leave out.
 #[derive(Default)]
 pub(crate) struct EventFormatter {
-    label: Option<String>,
+    sessions: BTreeMap<SessionId, KnownSession>,
+}
+
+/// The facts about a session that its later events leave out.
+#[derive(Default)]
+struct KnownSession {
+    label: String,
     stop_began: Option<Timestamp>,
 }
 
 impl EventFormatter {
     /// Creates a formatter for the later events of a session.
     pub(crate) fn for_session(session: &SessionView) -> Self {
-        Self { label: Some(escape_label(&session.label)), stop_began: None }
+        let mut formatter = Self::default();
+        formatter.remember_label(session);
+        formatter
     }
 
     /// Returns the line for an event, or `None` if people need not see the event.
@@ -63,15 +74,17 @@ impl EventFormatter {
                 (TextTone::Good, "↔", format!("{} now has {left}", self.remember_label(session)))
             }
             EventKind::SessionExpired { session, end } => {
-                self.stop_began = Some(event.at);
                 let label = self.remember_label(session);
+                if let Some(known) = self.sessions.get_mut(&session.session_id) {
+                    known.stop_began = Some(event.at);
+                }
                 (TextTone::Warn, "◼", format!("{label} is stopping: {}", humanize::end_reason(end)))
             }
-            EventKind::SessionEnded { end, .. } => {
-                let label = self.label.take().unwrap_or_else(|| "The session".to_owned());
-                let took = self
-                    .stop_began
-                    .take()
+            EventKind::SessionEnded { session_id, end } => {
+                let known = self.sessions.remove(session_id);
+                let label = known.as_ref().map_or_else(|| "The session".to_owned(), |known| known.label.clone());
+                let took = known
+                    .and_then(|known| known.stop_began)
                     .map(|began| describe_stop_duration(began, event.at))
                     .unwrap_or_default();
                 let hint = if is_crash(end) { "; see `shepherd log`" } else { "" };
@@ -132,7 +145,7 @@ impl EventFormatter {
 
     fn remember_label(&mut self, session: &SessionView) -> String {
         let label = escape_label(&session.label);
-        self.label = Some(label.clone());
+        self.sessions.entry(session.session_id.clone()).or_default().label.clone_from(&label);
         label
     }
 }
@@ -176,6 +189,8 @@ mod tests {
             entry_id: "stubborn".parse().unwrap(),
             label: "Stubborn\u{7}".to_owned(),
             profile: "default".parse().unwrap(),
+            slot: Default::default(),
+            counting: Default::default(),
             phase: SessionPhase::Running,
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,

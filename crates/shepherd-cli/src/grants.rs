@@ -124,8 +124,8 @@ pub(crate) fn describe_obstacle(
     if grant.valid_from > Timestamp::now() {
         return None;
     }
-    let session = daemon.fetch_session();
-    if let Some(session) = humanize::session_of_grant(session.as_ref(), grant) {
+    let sessions = daemon.fetch_sessions();
+    if let Some(session) = humanize::session_of_grant(&sessions, grant) {
         let GrantKind::Extra { amount } = grant.gift else { return None };
         return humanize::hours_end_with_cure(session, amount, display).map(|line| format!("  {line}"));
     }

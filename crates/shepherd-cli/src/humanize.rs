@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use jiff::civil::Time;
 use shepherd_api::{
     ClosedEntry, EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis,
-    PolicyItem, ReasonCode, SessionPhase, SessionView, StopRequester, TimeRequestState, TimeRequestView,
+    PolicyItem, ReasonCode, SessionCounting, SessionPhase, SessionSlot, SessionView, StopRequester,
+    TimeRequestState, TimeRequestView,
 };
 use shepherd_util::{DurationText, EntryId, HumanDuration, ProfileId, parse_passwd};
 use ward_process::Containment;
@@ -79,6 +80,21 @@ pub(crate) fn time(at: Timestamp, display: &DisplaySettings) -> String {
 pub(crate) fn time_in_an_hour(display: &DisplaySettings) -> String {
     let later = display.now + std::time::Duration::from_hours(1);
     later.to_zoned(display.zone.clone()).strftime("%H:%M").to_string()
+}
+
+/// Describes the state of a session, with its place and whether its time counts if those are unusual.
+pub(crate) fn session_state(session: &SessionView) -> String {
+    let slot = match session.slot {
+        SessionSlot::Foreground => "",
+        SessionSlot::Background => ", in the background",
+        SessionSlot::Login { .. } => ", logged in",
+    };
+    let counting = match session.counting {
+        SessionCounting::Active => "",
+        SessionCounting::Idle => ", idle",
+        SessionCounting::Stopped => ", its time stands still",
+    };
+    format!("{}{slot}{counting}", phase(session.phase))
 }
 
 pub(crate) fn phase(phase: SessionPhase) -> &'static str {
@@ -164,10 +180,12 @@ pub(crate) fn bedtime_end(
 
 /// Returns the session to which a grant of extra time gives run time. Budgets aren't known here.
 pub(crate) fn session_of_grant<'s>(
-    session: Option<&'s SessionView>,
+    sessions: &'s [SessionView],
     grant: &GrantView,
 ) -> Option<&'s SessionView> {
-    session.filter(|session| grant.scope.includes(&session.entry_id, &[]) && grant.is_for(&session.profile))
+    sessions
+        .iter()
+        .find(|session| grant.scope.includes(&session.entry_id, &[]) && grant.is_for(&session.profile))
 }
 
 /// Returns the command that lets the running session go on past its hours.

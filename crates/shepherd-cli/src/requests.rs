@@ -101,10 +101,9 @@ fn find_closed_entry(
     request: &TimeRequestView,
     display: &DisplaySettings,
 ) -> Option<ClosedEntry> {
-    let session = daemon.fetch_session();
-    if session
-        .is_some_and(|session| session.entry_id == request.entry_id && session.profile == request.profile)
-    {
+    let runs =
+        |session: &SessionView| session.entry_id == request.entry_id && session.profile == request.profile;
+    if daemon.fetch_sessions().iter().any(runs) {
         return None;
     }
     let entries = daemon.fetch_entries(Some(&request.profile)).ok()??;
@@ -136,7 +135,7 @@ fn obstacle_lines(
     requests: &[TimeRequestView],
     display: &DisplaySettings,
 ) -> Vec<String> {
-    let session = daemon.fetch_session();
+    let sessions = daemon.fetch_sessions();
     let reader =
         if daemon::may_administer(daemon.client()) { ObstacleReader::Parent } else { ObstacleReader::Child };
     let mut entries_of = BTreeMap::new();
@@ -145,7 +144,7 @@ fn obstacle_lines(
         let entries = entries_of.entry(&request.profile).or_insert_with(|| {
             daemon.fetch_entries(Some(&request.profile)).ok().flatten().unwrap_or_default()
         });
-        let line = obstacle_line(request, entries, session.as_ref(), reader, display);
+        let line = obstacle_line(request, entries, &sessions, reader, display);
         lines.extend(line.filter(|line| !lines.contains(line)));
     }
     lines
@@ -164,7 +163,7 @@ enum ObstacleReader {
 fn obstacle_line(
     request: &TimeRequestView,
     entries: &[EntryView],
-    session: Option<&SessionView>,
+    sessions: &[SessionView],
     reader: ObstacleReader,
     display: &DisplaySettings,
 ) -> Option<String> {
@@ -174,7 +173,7 @@ fn obstacle_line(
     }
     let is_meant =
         |session: &&SessionView| session.entry_id == request.entry_id && session.profile == request.profile;
-    if let Some(session) = session.filter(is_meant) {
+    if let Some(session) = sessions.iter().find(is_meant) {
         return match reader {
             _ if !is_granted => None,
             ObstacleReader::Child => humanize::hours_end(session, display),
@@ -333,6 +332,8 @@ mod tests {
             entry_id: "tuxmath".parse().unwrap(),
             label: "Maths".to_owned(),
             profile: "anna".parse().unwrap(),
+            slot: Default::default(),
+            counting: Default::default(),
             phase: SessionPhase::Running,
             started_at: display.now,
             remaining: Some(Millis(60_000)),
@@ -344,7 +345,8 @@ mod tests {
         let granted = TimeRequestState::Granted { grant_id: GrantId::from_random(1) };
         let line = |state: TimeRequestState, session: Option<&SessionView>| {
             let request = TimeRequestView { state, ..request() };
-            obstacle_line(&request, std::slice::from_ref(&closed), session, ObstacleReader::Child, &display)
+            let sessions: Vec<SessionView> = session.into_iter().cloned().collect();
+            obstacle_line(&request, std::slice::from_ref(&closed), &sessions, ObstacleReader::Child, &display)
         };
         let stays = "tuxmath stays closed until 15:00, because of its hours. ";
         let useless = Some(format!("{stays}The granted time doesn't open it."));

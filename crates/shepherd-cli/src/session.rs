@@ -1,18 +1,19 @@
-//! `shepherd launch`, `stop` and `extend`: commands for the running session.
+//! `shepherd launch`, `stop` and `extend`: commands for running sessions.
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use shepherd_api::{Command, CommandReply, EndReason, EventKind, SessionView, StopMode};
+use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, EndReason, EventKind, SessionView, StopMode};
 use shepherd_ipc::{CallError, ServerPush};
-use shepherd_util::DurationText;
+use shepherd_util::{DurationText, SessionId};
 use ward_cli::OutputFormat;
 use ward_terminal::{TextTone, escape_label, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon::{self, DaemonConnection};
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::event_text::EventFormatter;
+use crate::grants::find_by_prefix;
 use crate::humanize;
 use crate::output::ConsoleOutput;
 use crate::time_argument::duration_argument;
@@ -31,19 +32,27 @@ pub(crate) struct LaunchArgs {
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  shepherd stop\n  shepherd stop --force")]
+#[command(
+    after_help = "Examples:\n  shepherd stop\n  shepherd stop tuxmath --profile anna\n  shepherd stop --force"
+)]
 pub(crate) struct StopArgs {
+    /// Entry that runs, by id or label, or a session's id [default: your own, or the only one]
+    #[arg(value_name = "ENTRY|SESSION")]
+    which: Option<String>,
     /// Kill the program at once instead of asking it to exit first
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  shepherd extend 10m")]
+#[command(after_help = "Examples:\n  shepherd extend 10m\n  shepherd extend 10m tuxmath --profile anna")]
 pub(crate) struct ExtendArgs {
     /// Extra time, such as 10m
     #[arg(value_name = "DURATION", value_parser = duration_argument)]
     by: DurationText,
+    /// Entry that runs, by id or label, or a session's id [default: your own, or the only one]
+    #[arg(value_name = "ENTRY|SESSION")]
+    which: Option<String>,
 }
 
 pub(crate) fn launch(
@@ -111,7 +120,8 @@ fn follow_session(
         let event = match daemon.client().next_push(left) {
             Ok(ServerPush::Event(event)) => event,
             Ok(ServerPush::FellBehind { snapshot, .. }) => {
-                let is_running = snapshot.session.is_some_and(|running| running.session_id == *session_id);
+                let is_running =
+                    snapshot.all_sessions().iter().any(|running| running.session_id == *session_id);
                 if is_running { continue } else { return Ok(()) }
             }
             Err(CallError::TimedOut) if deadline.is_some() => return Ok(()),
@@ -162,7 +172,9 @@ pub(crate) fn stop(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mode = if stop.force { StopMode::Force } else { StopMode::Graceful };
-    let reply = daemon::send_command(context, &Command::StopCurrent { mode })?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let session_id = find_session(&mut daemon, stop.which.as_deref())?;
+    let reply = daemon.send_command(&Command::StopCurrent { mode, session_id })?;
     let CommandReply::Stopping { .. } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         output.print_line(&format!("{} The session is stopping.", paint(TextTone::Warn, "■")));
@@ -170,12 +182,52 @@ pub(crate) fn stop(
     Ok(())
 }
 
+/// Finds the session that the user means: of an entry, by the first characters of its id, or the only one of the profile
+/// that was named. `None` lets the daemon choose.
+fn find_session(
+    daemon: &mut DaemonConnection<'_>,
+    which: Option<&str>,
+) -> Result<Option<SessionId>, ShepherdCliError> {
+    let profile = daemon.profile();
+    if which.is_none() && profile.is_none() {
+        return Ok(None);
+    }
+    let mut sessions = daemon.fetch_sessions();
+    if let Some(profile) = profile {
+        sessions.retain(|session| session.profile == profile);
+    }
+    let Some(which) = which else {
+        // The foreground comes before what runs beside it.
+        let chosen = DaemonStateSnapshot::primary_session(&sessions);
+        return chosen.map(|session| Some(session.session_id.clone())).ok_or(ShepherdCliError::NothingRuns);
+    };
+    let is_named = |session: &&SessionView| {
+        session.entry_id.as_str() == which || session.label.eq_ignore_ascii_case(which)
+    };
+    let named: Vec<SessionId> =
+        sessions.iter().filter(is_named).map(|session| session.session_id.clone()).collect();
+    match named.as_slice() {
+        [session_id] => Ok(Some(session_id.clone())),
+        [] => {
+            let ids = sessions.into_iter().map(|session| session.session_id);
+            find_by_prefix("session", "status", which, ids).map(Some)
+        }
+        [..] => Err(ShepherdCliError::AmbiguousName {
+            what: "session",
+            given: which.to_owned(),
+            ids: named.iter().map(ToString::to_string).collect(),
+        }),
+    }
+}
+
 pub(crate) fn extend(
     extend: &ExtendArgs,
     context: &CommandContext,
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let reply = daemon::send_command(context, &Command::ExtendCurrent { by: extend.by.0.into() })?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let session_id = find_session(&mut daemon, extend.which.as_deref())?;
+    let reply = daemon.send_command(&Command::ExtendCurrent { by: extend.by.0.into(), session_id })?;
     let CommandReply::Extended { session } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let left = session

@@ -1,4 +1,4 @@
-//! `shepherd status`: the running session, its remaining time, and the household's mode.
+//! `shepherd status`: the running sessions, their remaining time, and the household's mode.
 
 use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, EntryView, Millis, SessionView};
 use ward_terminal::{TextTone, escape_label, format_count, paint, truncate};
@@ -19,8 +19,10 @@ pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Resul
     let CommandReply::State { snapshot } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     let display = DisplaySettings { now: snapshot.at, ..context.display.clone() };
     output.print_result(&reply, |output| {
-        let entry = snapshot.session.as_ref().and_then(|session| fetch_entry(&mut daemon, session));
-        output.print_line(&format_status(snapshot, entry.as_ref(), &display));
+        let sessions = snapshot.all_sessions().iter();
+        let entries: Vec<Option<EntryView>> =
+            sessions.map(|session| fetch_entry(&mut daemon, session)).collect();
+        output.print_line(&format_status(snapshot, &entries, &display));
         if let Some(old_rules) = fetch_old_rules(daemon.client()) {
             output.print_marked(TextTone::Warn, "!", &old_rules);
         }
@@ -36,15 +38,23 @@ fn fetch_entry(daemon: &mut DaemonConnection<'_>, session: &SessionView) -> Opti
 
 fn format_status(
     snapshot: &DaemonStateSnapshot,
-    entry: Option<&EntryView>,
+    entries: &[Option<EntryView>],
     display: &DisplaySettings,
 ) -> String {
-    let mut lines = match &snapshot.session {
-        Some(session) => session_lines(session, snapshot.profile_label(&session.profile), display),
-        None => vec![format!("{} Nothing is running.", paint(TextTone::Faint, "○"))],
-    };
-    if let Some(rest) = entry.and_then(|entry| describe_rest_of_day(entry, display)) {
-        lines.push(format!("  {rest}"));
+    let sessions = snapshot.all_sessions();
+    let mut lines = Vec::new();
+    if sessions.is_empty() {
+        lines.push(format!("{} Nothing is running.", paint(TextTone::Faint, "○")));
+    }
+    for (number, session) in sessions.iter().enumerate() {
+        lines.extend(session_lines(session, snapshot.profile_label(&session.profile), display));
+        let entry = entries.get(number).and_then(Option::as_ref);
+        lines.extend(
+            entry.and_then(|entry| describe_rest_of_day(entry, display)).map(|rest| format!("  {rest}")),
+        );
+        if sessions.len() > 1 {
+            lines.push(format!("  {}", humanize::short_id(session.session_id.as_str())));
+        }
     }
     let entries = format_count(snapshot.entry_count, "entry", "entries");
     let mode = if snapshot.mode.is_empty() {
@@ -68,7 +78,7 @@ fn session_lines(session: &SessionView, child: &str, display: &DisplaySettings) 
         "{} {} · {} · {}",
         paint(TextTone::Good, "●"),
         paint(TextTone::Strong, &label),
-        humanize::phase(session.phase),
+        humanize::session_state(session),
         escape_label(child)
     )];
     let since = humanize::time(session.started_at, display);
@@ -145,6 +155,7 @@ mod tests {
             api_version: 1,
             at: "2026-11-16T10:00:00Z".parse().unwrap(),
             session,
+            sessions: Vec::new(),
             entry_count: 7,
             mode: "normal".to_owned(),
             clock_trusted: true,
@@ -162,6 +173,8 @@ mod tests {
             entry_id: "racing".parse().unwrap(),
             label: "Racing\x1b[2J".to_owned(),
             profile: "anna".parse().unwrap(),
+            slot: Default::default(),
+            counting: Default::default(),
             phase: SessionPhase::Warned,
             warned: Some(shepherd_api::WarningSeverity::Warn),
             started_at: "2026-11-16T09:45:00Z".parse().unwrap(),
@@ -172,7 +185,7 @@ mod tests {
     }
 
     fn plain(snapshot: &DaemonStateSnapshot) -> String {
-        anstream::adapter::strip_str(&format_status(snapshot, None, &display())).to_string()
+        anstream::adapter::strip_str(&format_status(snapshot, &[], &display())).to_string()
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use shepherd_api::{ClientRole, EntryKind, WarningSeverity};
 use shepherd_core::policy::{
-    BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, GrantCeilings, LoginPolicy, MediaLibrary,
-    MinuteOfDay, NightHours, OnReload, OnShutdown, ReloadOnChange, SuspendedTime, SystemAccount, TimeCost,
-    Weekdays, WindowDisplay,
+    BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, EntrySlot, GrantCeilings, LoginPolicy,
+    MediaLibrary, MinuteOfDay, NightHours, OnReload, OnShutdown, ReloadOnChange, SuspendedTime,
+    SystemAccount, TimeCost, Weekdays, WindowDisplay,
 };
 use ward_diag::{Span, Spanned};
 
@@ -123,6 +123,7 @@ pub(crate) struct RawEntry {
     pub(crate) disabled: Option<Spanned<DisabledReason>>,
     pub(crate) budgets: Vec<SpannedName>,
     pub(crate) cost: Option<Spanned<TimeCost>>,
+    pub(crate) slot: Option<EntrySlot>,
     pub(crate) earns: Option<RawEarning>,
     pub(crate) unlock: Option<RawUnlock>,
     pub(crate) run: RawRun,

@@ -4,8 +4,8 @@ mod enforcement;
 mod formatting;
 
 use shepherd_core::policy::{
-    AvailabilityPolicy, DEFAULT_CRASH_WITHIN, DateException, DayRule, OnReload, OnShutdown, Policy,
-    PolicyEntry, PolicyRules, SuspendedTime, TimeCost,
+    AvailabilityPolicy, DEFAULT_CRASH_WITHIN, DateException, DayRule, EntrySlot, OnReload, OnShutdown,
+    Policy, PolicyEntry, PolicyRules, SuspendedTime, TimeCost,
 };
 use shepherd_util::{EntryId, ExactDuration};
 
@@ -162,6 +162,9 @@ fn describe_limits(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
     }];
     let mut quotas = describe_quota(&limits.daily_quota);
     quotas.extend(limits.weekly_quota.map(|amount| format!("{} a week", ExactDuration(amount))));
+    if entry.slot == EntrySlot::Background {
+        lines.push("Runs beside other entries.".to_owned());
+    }
     if entry.cost == TimeCost::Free {
         lines.push("Its time is free.".to_owned());
     } else if !quotas.is_empty() {

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::{EntryKind, EntryView};
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, Day, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry, PolicyRules,
-    TimeBudget, TimeCost, TimeWindow, WarningPolicy, Weekdays,
+    AvailabilityPolicy, DailyQuota, Day, EntrySlot, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry,
+    PolicyRules, TimeBudget, TimeCost, TimeWindow, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEngine, EngineEnvironment, HostCapabilities, LaunchDecision, LaunchRequest, StoredState,
@@ -67,6 +67,7 @@ fn entry(number: usize) -> Result<PolicyEntry, CoreBenchError> {
         budgets: vec!["games".parse()?, "screen".parse()?],
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: shepherd_core::policy::RunPolicy::default(),
     })

@@ -1,14 +1,15 @@
 //! `CoreEngine`: the policy engine and the session state machine. The daemon tells it what happens and when, and
 //! carries out the [`Effects`] that it returns; the engine never asks the world for anything.
 //!
-//! The state machine (S3.6) is the session in [`EngineSnapshot::session`]. `Idle` means that there is no session; the
-//! other states are the session's [`SessionStage`](crate::SessionStage):
+//! Any number of sessions run at once, each in a slot that holds one ([`SessionSlot`](crate::SessionSlot), S19.1). The
+//! state machine (S3.6) is that of one slot. `Idle` means that it is free; the other states are the session's
+//! [`SessionStage`](crate::SessionStage):
 //!
 //! ```text
-//!          request_launch              start_session             deadline, stop_current
+//!          request_launch              start_session             deadline, stop_session
 //!   Idle ──────────────────▶ Launching ──────────────▶ Running ─────────────────────────▶ Expiring
 //!    ▲                        │     │                     │ warnings                      │   ▲
-//!    │                        │     │ stop_current        │ (Warned)                      │   │
+//!    │                        │     │ stop_session        │ (Warned)                      │   │
 //!    │                        │     ▼                     │                               │   │
 //!    │                        │  Withdrawn ───────────────│─────── start_session ─────────│───┘
 //!    │                        │     │                     │                               │
@@ -32,19 +33,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use shepherd_api::{API_VERSION, DaemonStateSnapshot, ProfileView};
-use shepherd_util::{BootId, ClockReading, EntryId, ProfileId};
+use shepherd_util::{BootId, ClockReading, EntryId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::{LocalTime, ZoneClock};
 use crate::evaluation::{EvaluationContext, EvaluationTime};
 use crate::policy::{Day, Policy, Profile};
 use crate::session::ScheduledWarning;
+use crate::session_table::SessionTable;
 use crate::state::{DaemonHeartbeat, EngineSnapshot, PauseEnd, StoredState};
 use crate::usage::UsageTable;
 
+mod adopt;
 mod charge;
+mod charged_time;
 mod clock;
 mod clock_correction;
+mod counting;
 mod crash;
 mod effect;
 mod errors;
@@ -65,6 +70,7 @@ mod reload;
 mod requests;
 mod schedule;
 
+pub use adopt::{AdoptionDecision, AdoptionRequest};
 pub use clock::CLOCK_JITTER;
 use effect::EffectBuffer;
 pub use effect::{Effect, Effects, EngineReply, ProvisionalGrant};
@@ -106,11 +112,16 @@ pub struct CoreEngine {
     environment: EngineEnvironment,
     usage: UsageTable,
     cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
+    sessions: SessionTable,
     snapshot: EngineSnapshot,
     /// The last heartbeat of the daemon before this one.
     heartbeat: Option<DaemonHeartbeat>,
-    /// A warning that fell due while no daemon ran.
-    missed_warning: Option<ScheduledWarning>,
+    /// Warnings that fell due while no daemon ran.
+    missed_warnings: BTreeMap<SessionId, ScheduledWarning>,
+    /// Sessions whose plan has to be checked against the quotas, because the wall clock was set or may have been.
+    unchecked_plans: BTreeSet<SessionId>,
+    /// The moment at which a tick last charged every session.
+    all_charged_at: Option<MonotonicInstant>,
     effects: EffectBuffer,
     last_seen: Option<ClockReading>,
     /// The latest effective time, on both clocks, within this boot.
@@ -123,8 +134,6 @@ pub struct CoreEngine {
 /// Clock changes that were observed and that the next tick handles.
 #[derive(Clone, Copy, Debug, Default)]
 struct ClockChanges {
-    /// The wall clock was set, or may have been, so the plan of the session has to be checked against the quotas.
-    needs_recheck: bool,
     /// The wall clock was certainly set, so other entries may be available.
     clock_set: bool,
     /// The machine was suspended, which postponed the deadlines on the clock that stops meanwhile.
@@ -149,9 +158,12 @@ impl CoreEngine {
             environment,
             usage: UsageTable::new(store.usage),
             cooldowns: store.cooldowns,
+            sessions: SessionTable::new(store.sessions),
             snapshot: store.snapshot,
             heartbeat: store.heartbeat,
-            missed_warning: None,
+            missed_warnings: BTreeMap::new(),
+            unchecked_plans: BTreeSet::new(),
+            all_charged_at: None,
             effects: EffectBuffer::default(),
             last_seen: None,
             anchor,
@@ -195,12 +207,18 @@ impl CoreEngine {
         &self.snapshot
     }
 
+    #[must_use]
+    pub fn sessions(&self) -> &SessionTable {
+        &self.sessions
+    }
+
     /// Returns everything that a store should hold once all writes are durable, for comparisons.
     #[must_use]
     pub fn stored_state(&self) -> StoredState {
         StoredState {
             usage: self.usage.iter().collect(),
             cooldowns: self.cooldowns.clone(),
+            sessions: self.sessions.records().clone(),
             snapshot: self.snapshot.clone(),
             heartbeat: self.heartbeat,
         }
@@ -236,13 +254,14 @@ impl CoreEngine {
     /// Returns everything that a client needs to draw its first screen.
     #[must_use]
     pub fn get_state(&self, now: ClockReading) -> DaemonStateSnapshot {
-        let day = LocalTime::at(self.zone(), self.effective_time(now)).day();
+        let sessions = self.session_views(now);
         DaemonStateSnapshot {
             api_version: API_VERSION,
             at: now.wall,
-            session: self.session_view(now),
+            session: DaemonStateSnapshot::primary_session(&sessions).cloned(),
+            sessions,
             entry_count: self.policy.entries().len(),
-            mode: self.mode_on(day).to_owned(),
+            mode: self.mode(now).to_owned(),
             clock_trusted: self.clock_behind(now.wall).is_none(),
             profiles: self.profile_views(),
         }
@@ -257,12 +276,17 @@ impl CoreEngine {
         profiles.map(view).collect()
     }
 
+    /// Returns the household's mode that applies now.
+    #[must_use]
+    pub fn mode(&self, now: ClockReading) -> &str {
+        self.mode_on(LocalTime::at(self.zone(), self.effective_time(now)).day())
+    }
+
     fn mode_on(&self, day: Day) -> &str {
         self.snapshot.mode.as_deref().unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
 
     fn evaluation_context(&self, at: EvaluationTime) -> EvaluationContext<'_> {
-        let active = self.snapshot.session.as_ref().filter(|_| at.mono.is_some());
         EvaluationContext {
             policy: &self.policy,
             capabilities: &self.capabilities,
@@ -274,7 +298,8 @@ impl CoreEngine {
             mode: self.snapshot.mode.as_deref(),
             wall: ZoneClock::cached_from(self.zone(), at.wall),
             boot: self.environment.boot,
-            active: active.map(|session| (&session.session_id, &session.entry_id)),
+            sessions: &self.sessions,
+            account: None,
             clock_behind: self.clock_behind(at.shown),
             clock_trusted_at: self.clock_trusted_at(at.shown),
             store_trouble: self.store_trouble.as_deref(),

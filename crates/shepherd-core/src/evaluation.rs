@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{GrantView, ReasonCode};
-use shepherd_util::{BootId, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId};
+use shepherd_util::{BootId, EntryId, GrantId, MonotonicInstant, ProfileId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::ZoneClock;
 use crate::hours::{BedtimeHours, BedtimeState, OpenState, OpeningHours, SpanSource};
 use crate::policy::{Day, Policy, PolicyEntry};
+use crate::session_table::SessionTable;
 use crate::state::{ExtraRunUse, PauseEnd, PlayStreak};
 use crate::usage::UsageTable;
 
@@ -38,8 +39,10 @@ pub(crate) struct EvaluationContext<'a> {
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: ZoneClock<'a>,
     pub(crate) boot: BootId,
-    /// The running session, if the question is about now.
-    pub(crate) active: Option<(&'a SessionId, &'a EntryId)>,
+    /// The sessions, which count only if the question is about now.
+    pub(crate) sessions: &'a SessionTable,
+    /// The account of a login that the question is about.
+    pub(crate) account: Option<&'a str>,
     /// The latest known time, if the clock is not trusted.
     pub(crate) clock_behind: Option<Timestamp>,
     /// The time at which the clock will be trusted again, if it runs on.

@@ -11,6 +11,7 @@ pub mod policy;
 
 mod capability;
 mod session;
+mod session_table;
 mod state;
 mod user_display;
 
@@ -23,14 +24,15 @@ mod engine;
 
 pub use capability::HostCapabilities;
 pub use engine::{
-    CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, EngineReply, ExitInfo,
-    ExtendedSession, GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, LoginCheck,
-    NewGrant, NewTimeRequest, ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision,
-    StopRequest, UnknownModeError,
+    AdoptionDecision, AdoptionRequest, CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects,
+    EngineEnvironment, EngineReply, ExitInfo, ExtendedSession, GrantError, GrantedRequest, LaunchDecision,
+    LaunchNotAwaited, LaunchRequest, LoginCheck, NewGrant, NewTimeRequest, ProvisionalGrant, QueryError,
+    SessionLiveness, ShutdownDecision, StopDecision, StopRequest, UnknownModeError,
 };
 pub use session::{
     ScheduledWarning, SessionDeadlines, SessionExtension, SessionPlan, SessionRecord, SessionStage,
 };
+pub use session_table::SessionTable;
 pub use state::{
     ClockCorrection, ClockRecord, DaemonHeartbeat, EngineSnapshot, ExtraRunUse, HEARTBEAT_INTERVAL, PauseEnd,
     PlayStreak, StoreWrite, StoredState, UsageAmount, UsageCounter, UsageKey,

@@ -28,8 +28,8 @@ pub use calendar::{
 };
 pub use check::PolicyError;
 pub use entry::{
-    DEFAULT_CRASH_WITHIN, DisabledReason, EarningRule, LimitsPolicy, PolicyEntry, TimeCost, UnlockRule,
-    WarningPolicy, WarningThreshold,
+    DEFAULT_CRASH_WITHIN, DisabledReason, EarningRule, EntrySlot, LimitsPolicy, PolicyEntry, TimeCost,
+    UnlockRule, WarningPolicy, WarningThreshold,
 };
 pub(crate) use hours_group::HoursGroup;
 pub use login::{IdleTime, LoginCounting, LoginEnd, LoginPolicy, LoginWithoutDaemon, TerminalState};

@@ -1,15 +1,17 @@
 //! A session: its plan, made at launch, and its record, which is stored.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
-use shepherd_api::{EndReason, WarningSeverity};
+use shepherd_api::{EndReason, SessionCounting, SessionSlot, WarningSeverity};
 use shepherd_util::{
-    BootId, ClockReading, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId,
+    BootId, BudgetId, ClockReading, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId,
+    SessionId,
 };
 
-use crate::policy::{Day, PolicyEntry};
+use crate::policy::{Day, EntrySlot, PolicyEntry};
 use crate::user_display::UserDisplay;
 
 /// The plan of an approved session: what to start, when to warn, when and how to end it (S3.4). Computed once, at
@@ -49,7 +51,8 @@ pub struct ScheduledWarning {
     pub repeated: bool,
 }
 
-/// The two deadlines of a session; the earlier one wins (S4.4).
+/// The two deadlines of a session; the earlier one wins (S4.4). While a session doesn't count, its run deadline is on
+/// [`DeadlineClock::Stopped`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionDeadlines {
     /// The moment at which run time or a quota is used up.
@@ -102,10 +105,31 @@ impl SessionDeadlines {
         [self.run, self.window].into_iter().flatten().map(most).min()
     }
 
+    /// Returns the time after which the session ends by itself; `None` if it is unlimited, or as long as its run time
+    /// stands still and no window closes.
+    pub(crate) fn time_to_end(&self, now: MonotonicInstant) -> Option<Duration> {
+        let advances = |end: &Deadline| end.clock() != DeadlineClock::Stopped;
+        [self.run, self.window].into_iter().flatten().filter(advances).map(|end| end.remaining(now)).min()
+    }
+
+    /// Moves the run deadline to another clock, with the time that is left now.
+    pub(crate) fn set_run_clock(&mut self, now: MonotonicInstant, clock: DeadlineClock) {
+        self.run = self.run.map(|end| Deadline::after(now, end.remaining(now), clock));
+    }
+
     /// Returns whether either deadline has come.
     #[must_use]
     pub fn is_due(&self, now: MonotonicInstant) -> bool {
         [self.run, self.window].into_iter().flatten().any(|deadline| deadline.is_due(now))
+    }
+}
+
+/// Returns the slot of a program that is launched; `None` for an entry that is never launched.
+pub(crate) fn launch_slot(entry: &PolicyEntry) -> Option<SessionSlot> {
+    match entry.slot {
+        EntrySlot::Foreground => Some(SessionSlot::Foreground),
+        EntrySlot::Background => Some(SessionSlot::Background),
+        EntrySlot::Login => None,
     }
 }
 
@@ -116,6 +140,10 @@ pub struct SessionRecord {
     pub entry_id: EntryId,
     pub label: String,
     pub profile: ProfileId,
+    #[serde(default)]
+    pub slot: SessionSlot,
+    #[serde(default)]
+    pub counting: SessionCounting,
     /// The wall time of the approval.
     pub started_at: Timestamp,
     /// The effective time at which the session was planned, or at which a reload changed its rules. Grants that were
@@ -138,14 +166,20 @@ pub struct SessionRecord {
     pub charged_day: Day,
     /// The total that has been charged.
     pub charged: Duration,
-    /// Time played in a row before this session, for the break rule.
+    /// The time that the profile had played in a row when this session last began to count, for the break rule.
     #[serde(default)]
     pub in_a_row: Duration,
+    /// The part of `charged` that came before that moment.
+    #[serde(default)]
+    pub charged_before_row: Duration,
+    /// The time that had been earned for each budget when the session was planned. More makes the session longer.
+    #[serde(default)]
+    pub earned: BTreeMap<BudgetId, Duration>,
     pub stage: SessionStage,
     /// The time that the program gets to end after it was asked to.
     pub stop_grace: Duration,
     /// Budgets that are charged besides the entry's own counter.
-    pub budgets: Vec<shepherd_util::BudgetId>,
+    pub budgets: Vec<BudgetId>,
     /// Set if the session's time counts against no quota.
     pub free: bool,
     /// The pause that follows the session.
@@ -209,11 +243,34 @@ impl SessionRecord {
 
     /// Returns the run time so far: the charged time, and the time since then.
     pub(crate) fn run_time(&self, now: MonotonicInstant, counting: DeadlineClock) -> Duration {
-        let since = match counting {
+        let since = match self.run_clock(counting) {
             DeadlineClock::Awake => now.awake_since(self.charged_to),
             DeadlineClock::Total => now.total_since(self.charged_to),
+            DeadlineClock::Stopped => Duration::ZERO,
         };
         if self.stage.has_program() { self.charged.saturating_add(since) } else { Duration::ZERO }
+    }
+
+    /// Returns the clock on which the run time of this session is counted, if running sessions are counted on `counting`.
+    pub(crate) fn run_clock(&self, counting: DeadlineClock) -> DeadlineClock {
+        match self.counting {
+            SessionCounting::Active | SessionCounting::Idle => counting,
+            SessionCounting::Stopped => DeadlineClock::Stopped,
+        }
+    }
+
+    /// Returns whether time is charged to this session.
+    pub(crate) fn is_counting(&self) -> bool {
+        self.stage.has_program() && self.counting != SessionCounting::Stopped
+    }
+
+    /// Returns the time that the profile has played in a row, as far as this session has been charged.
+    pub(crate) fn played_in_a_row(&self) -> Duration {
+        self.in_a_row.saturating_add(self.charged.saturating_sub(self.charged_before_row))
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.stage, SessionStage::Running { .. })
     }
 
     /// Returns the end of the session if the machine stays awake.
@@ -236,11 +293,6 @@ impl SessionRecord {
                 given.push(warning.before);
             }
         }
-    }
-
-    /// Returns whether this is the given session and its program has not come up yet.
-    pub(crate) fn awaits_program(&self, session_id: &SessionId) -> bool {
-        self.session_id == *session_id && !self.stage.has_program()
     }
 }
 

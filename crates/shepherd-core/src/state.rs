@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shepherd_api::{AuditEvent, GrantView, TimeRequestView};
-use shepherd_util::{BootId, BootInstant, BudgetId, ClockReading, EntryId, GrantId, ProfileId};
+use shepherd_util::{BootId, BootInstant, BudgetId, ClockReading, EntryId, GrantId, ProfileId, SessionId};
 
 use crate::policy::{Day, ModeName};
 use crate::session::SessionRecord;
@@ -42,6 +42,7 @@ pub struct StoredState {
     pub usage: BTreeMap<UsageKey, Duration>,
     /// Pauses after a run.
     pub cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
+    pub sessions: BTreeMap<SessionId, SessionRecord>,
     pub snapshot: EngineSnapshot,
     /// The last heartbeat while a session ran, if it can be read.
     pub heartbeat: Option<DaemonHeartbeat>,
@@ -63,7 +64,6 @@ pub struct DaemonHeartbeat {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EngineSnapshot {
-    pub session: Option<SessionRecord>,
     pub clock: ClockRecord,
     /// The mode that a person chose; `None` lets the calendar decide.
     pub mode: Option<ModeName>,
@@ -149,6 +149,10 @@ pub enum StoreWrite {
     AddUsage { key: UsageKey, amount: Duration },
     /// Stores the pause after a run.
     SetCooldown { profile: ProfileId, entry_id: EntryId, until: PauseEnd },
+    /// Stores a session, or replaces its record.
+    SaveSession(Box<SessionRecord>),
+    /// Removes a session that is over.
+    DeleteSession(SessionId),
     /// Replaces the stored snapshot.
     SaveSnapshot(Box<EngineSnapshot>),
     /// Appends a line to the audit log.

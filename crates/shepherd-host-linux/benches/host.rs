@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    AvailabilityPolicy, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
+    AvailabilityPolicy, EntrySlot, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
 };
 use shepherd_host_api::{HostAdapter, HostEvent, HostEvents, HostSpawnRequest, HostStopRequest};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
@@ -205,6 +205,7 @@ fn entry(argv: Vec<String>) -> PolicyEntry {
         budgets: Vec::new(),
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: RunPolicy::default(),
     }

@@ -78,6 +78,7 @@ fn snapshot() -> DaemonStateSnapshot {
         api_version: 1,
         at: Timestamp::UNIX_EPOCH,
         session: None,
+        sessions: Vec::new(),
         entry_count: 20,
         mode: "school".to_owned(),
         clock_trusted: true,

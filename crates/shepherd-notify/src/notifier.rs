@@ -246,11 +246,12 @@ impl Notifier {
             return Ok(());
         };
         let time = MessageTime { at: state.at, awake: self.updated_at.into_std() };
-        let own = state.session.as_ref().filter(|session| self.is_own(session));
+        let own = state.sessions.iter().find(|session| self.is_own(session));
         self.session = own.map(|session| KnownSession::new(session, time));
-        let current = state.session.map(|session| session.session_id);
         let holds = |subject: &AnnouncementSubject| match subject {
-            AnnouncementSubject::Session(session_id) => current.as_ref() == Some(session_id),
+            AnnouncementSubject::Session(session_id) => {
+                state.sessions.iter().any(|session| session.session_id == *session_id)
+            }
             AnnouncementSubject::Request(_) | AnnouncementSubject::ClosedEntry(_) => true,
         };
         self.desktop.remove_stale(holds).await
@@ -313,14 +314,14 @@ impl Notifier {
         grant: &GrantView,
     ) -> Result<(), ShowError> {
         let GrantKind::Extra { amount } = grant.gift else { return Ok(()) };
-        let session = match self.call(Command::GetState {}).await {
-            Ok(CommandReply::State { snapshot }) => snapshot.session,
-            _ => None,
+        let sessions = match self.call(Command::GetState {}).await {
+            Ok(CommandReply::State { snapshot }) => snapshot.all_sessions().to_vec(),
+            _ => Vec::new(),
         };
         let is_meant = |session: &&SessionView| {
             session.entry_id == request.entry_id && session.profile == request.profile
         };
-        let announced = match session.as_ref().filter(is_meant) {
+        let announced = match sessions.iter().find(is_meant) {
             Some(session) => announcement::for_granted_request(request, amount, session),
             None => {
                 let mut listed = ListedEntries::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
-use shepherd_core::{EngineSnapshot, StoreWrite, StoredState};
+use shepherd_core::{EngineSnapshot, SessionRecord, StoreWrite, StoredState};
 
 use crate::error::StoreError;
 use crate::store::Store;
@@ -36,6 +36,7 @@ pub const ALL_CHECKS: &[ConformanceCheck] = &[
     ("usage_that_would_overflow_is_refused", usage_that_would_overflow_is_refused),
     ("a_cooldown_is_replaced", a_cooldown_is_replaced),
     ("a_snapshot_comes_back_as_it_was", a_snapshot_comes_back_as_it_was),
+    ("each_session_is_stored_by_itself", each_session_is_stored_by_itself),
     ("a_batch_is_all_there_after_opening_again", a_batch_is_all_there_after_opening_again),
     ("a_refused_batch_leaves_nothing_behind", a_refused_batch_leaves_nothing_behind),
     ("events_keep_their_order_and_come_once", events_keep_their_order_and_come_once),
@@ -133,6 +134,24 @@ fn a_snapshot_comes_back_as_it_was(workbench: &mut dyn StoreFixture) {
     }
     drop(store);
     assert_eq!(expect_ok(workbench.open().load()).snapshot, snapshot(2));
+}
+
+fn each_session_is_stored_by_itself(workbench: &mut dyn StoreFixture) {
+    // S19.1.
+    let mut store = workbench.open();
+    let save = |session: &SessionRecord| StoreWrite::SaveSession(Box::new(session.clone()));
+    let sessions: Vec<SessionRecord> = (1..=3).map(sample::session).collect();
+    expect_ok(store.apply(&sessions.iter().map(save).collect::<Vec<_>>()));
+    let changed = SessionRecord { free: true, ..sample::session(2) };
+    expect_ok(store.apply(&[
+        save(&changed),
+        StoreWrite::DeleteSession(sample::session(1).session_id),
+        StoreWrite::DeleteSession(sample::session(9).session_id),
+    ]));
+    let expected = [changed, sample::session(3)].map(|session| (session.session_id.clone(), session)).into();
+    assert_eq!(expect_ok(store.load()).sessions, expected);
+    drop(store);
+    assert_eq!(expect_ok(workbench.open().load()).sessions, expected);
 }
 
 fn batch(number: u64) -> Vec<StoreWrite> {

@@ -8,8 +8,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
-use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, StoredState, UsageCounter, UsageKey};
-use shepherd_util::{EntryId, ProfileId};
+use shepherd_core::{
+    EngineSnapshot, PauseEnd, SessionRecord, StoreWrite, StoredState, UsageCounter, UsageKey,
+};
+use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use crate::audit::{AuditAnchor, compute_anchors};
 use crate::error::StoreError;
@@ -167,6 +169,8 @@ struct MemoryBatch {
     /// The new totals of the counters.
     usage: BTreeMap<UsageKey, i64>,
     cooldowns: Vec<((ProfileId, EntryId), PauseEnd)>,
+    /// The sessions that change, each with its new record; `None` removes it.
+    sessions: Vec<(SessionId, Option<SessionRecord>)>,
     snapshot: Option<EngineSnapshot>,
     records: Vec<Map<String, Value>>,
     tip: AuditAnchor,
@@ -177,6 +181,7 @@ impl MemoryBatch {
         let mut batch = Self {
             usage: BTreeMap::new(),
             cooldowns: Vec::new(),
+            sessions: Vec::new(),
             snapshot: None,
             records: Vec::new(),
             tip: before.tip,
@@ -192,6 +197,10 @@ impl MemoryBatch {
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     batch.cooldowns.push(((profile.clone(), entry_id.clone()), *until));
                 }
+                StoreWrite::SaveSession(session) => {
+                    batch.sessions.push((session.session_id.clone(), Some((**session).clone())));
+                }
+                StoreWrite::DeleteSession(session_id) => batch.sessions.push((session_id.clone(), None)),
                 StoreWrite::SaveSnapshot(snapshot) => batch.snapshot = Some((**snapshot).clone()),
                 StoreWrite::AppendAudit(event) => {
                     let index = batch.records.len();
@@ -214,6 +223,12 @@ impl MemoryContents {
             .usage
             .extend(batch.usage.into_iter().map(|(key, used_us)| (key, duration_from_micros(used_us))));
         self.state.cooldowns.extend(batch.cooldowns);
+        for (session_id, session) in batch.sessions {
+            match session {
+                Some(session) => drop(self.state.sessions.insert(session_id, session)),
+                None => drop(self.state.sessions.remove(&session_id)),
+            }
+        }
         if let Some(snapshot) = batch.snapshot {
             self.state.snapshot = snapshot;
         }

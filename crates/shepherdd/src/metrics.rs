@@ -77,7 +77,7 @@ impl DaemonMetrics {
         };
         let clients = gauge("clients", "Connected clients");
         let subscribers = gauge("subscribers", "Clients that are subscribed to events");
-        let session_running = gauge("session_running", "1 while a session runs, else 0");
+        let session_running = gauge("session_running", "Sessions that run");
         let entries = gauge("entries", "Entries in the policy");
         let commands = Family::default();
         registry.register("commands", "Commands by name", commands.clone());

@@ -194,6 +194,12 @@ pub(crate) struct AnnouncedState {
     pub(crate) clock_trusted: bool,
 }
 
+impl AnnouncedState {
+    pub(crate) fn of(engine: &CoreEngine, now: ClockReading) -> Self {
+        Self { mode: engine.mode(now).to_owned(), clock_trusted: engine.is_clock_trusted(now) }
+    }
+}
+
 /// The client and the request that a reply belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestAddress {
@@ -243,10 +249,7 @@ impl DaemonService {
 
     /// Returns the heartbeat mode: heartbeats are written while there is a session.
     pub(crate) fn heartbeat_mode(&self) -> HeartbeatMode {
-        match &self.engine.snapshot().session {
-            Some(_) => HeartbeatMode::Active,
-            None => HeartbeatMode::Paused,
-        }
+        if self.engine.sessions().is_empty() { HeartbeatMode::Paused } else { HeartbeatMode::Active }
     }
 
     fn dispatch(&mut self, input: LoopInput, now: ClockReading) -> LoopControl {

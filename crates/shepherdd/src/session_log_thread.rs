@@ -52,8 +52,8 @@ pub(crate) struct SessionLogQuery {
     /// The profile that the client named.
     pub(crate) profile: Option<ProfileId>,
     pub(crate) readable: ReadableProfiles,
-    /// The session that was running when the client asked.
-    pub(crate) running: Option<SessionId>,
+    /// The sessions that were running when the client asked.
+    pub(crate) running: BTreeSet<SessionId>,
     pub(crate) labels: BTreeMap<EntryId, String>,
     pub(crate) output_folder: PathBuf,
 }
@@ -125,7 +125,7 @@ fn answer_queries(
 fn find_settled_session(store_folder: &Path, query: &SessionLogQuery) -> Result<SessionLogView, ApiError> {
     let mut found = find_session(store_folder, query)?;
     for _ in 0..END_RETRIES {
-        if found.end.is_some() || query.running.as_ref() == Some(&found.session_id) {
+        if found.end.is_some() || query.running.contains(&found.session_id) {
             break;
         }
         std::thread::sleep(END_RETRY_DELAY);

@@ -1,5 +1,6 @@
 //! Starts the daemon (S9): takes earlier sessions back, and only then accepts clients.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ use crate::store_thread::StoreThread;
 use crate::timer::{ClockSetWatcher, DueTimer};
 use crate::zone;
 
-/// The time that the host may take to find an earlier daemon's program. It reads a few files and processes.
+/// The time that the host may take to find an earlier daemon's programs. It reads a few files and processes.
 const REATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a store that could be opened.
@@ -41,7 +42,7 @@ pub(crate) enum StartupStore {
     Unavailable(String),
 }
 
-/// Sets everything up, reattaches the earlier session, and opens the socket.
+/// Sets everything up, reattaches the earlier sessions, and opens the socket.
 pub(crate) async fn start_service(
     paths: &ShepherdPaths,
     socket_access: SocketAccess,
@@ -90,9 +91,9 @@ pub(crate) async fn start_service(
     notes.extend(policy_exposed.iter().chain(&policy.copy_fault).cloned());
     let launch_fault = host.launch_fault();
     notes.extend(launch_fault.clone());
-    let liveness = reattach_session(&engine, &mut *host, &mut host_events).await;
+    let liveness = reattach_sessions(&engine, &mut *host, &mut host_events).await;
     let now = clock.now();
-    let state = engine.get_state(now);
+    let announced = AnnouncedState::of(&engine, now);
     let mut service = DaemonService {
         data_folder: paths.data.clone(),
         engine,
@@ -128,7 +129,7 @@ pub(crate) async fn start_service(
         timeline_thread: QueryThread::start(&TIMELINES, server.hub().clone())?,
         session_log_thread: SessionLogThread::start(paths.data.clone(), server.hub().clone())?,
         refusals: RefusalLimiter::new(),
-        announced: AnnouncedState { mode: state.mode, clock_trusted: state.clock_trusted },
+        announced,
     };
     if let Some(trouble) = store_trouble {
         let effects = service.engine.store_failed(trouble);
@@ -204,61 +205,88 @@ fn deny_all_policy() -> Policy {
     Policy::new(PolicyRules::default()).expect("the default rules have no references")
 }
 
-/// Asks the host for the program of the stored session.
-async fn reattach_session(
+/// Asks the host for the programs of the stored sessions.
+async fn reattach_sessions(
     engine: &CoreEngine,
     host: &mut dyn HostAdapter,
     events: &mut HostEvents,
-) -> SessionLiveness {
-    let Some(session) = &engine.snapshot().session else { return SessionLiveness::Gone };
+) -> BTreeMap<SessionId, SessionLiveness> {
     // The host records a program before it runs; the store records it afterwards.
-    let was_started = host.recorded_sessions().contains(&session.session_id);
-    let gone = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
-    let handle = session.stage.host_session_handle().map(|handle| HostSessionHandle::new(handle.to_owned()));
-    host.reattach(&session.session_id, handle.as_ref());
-    let found =
-        tokio::time::timeout(REATTACH_TIMEOUT, wait_for_reattach_event(&session.session_id, events)).await;
-    match found {
-        Ok(Some(HostEvent::Reattached { handle, .. })) => {
-            SessionLiveness::Alive { handle: handle.as_str().to_owned() }
-        }
-        Ok(Some(HostEvent::Gone { .. })) => gone,
-        // A program that may still run counts as running: it keeps its deadline, and nothing else is launched. The host
-        // keeps trying, and reports when the program is gone.
-        doubt => {
-            let session_id = &session.session_id;
-            tracing::error!(%session_id, ?doubt, "the program may still run, but could not be reattached yet");
-            SessionLiveness::Alive {
-                handle: handle.map_or_else(String::new, |handle| handle.as_str().to_owned()),
-            }
-        }
+    let started: BTreeSet<SessionId> = host.recorded_sessions().into_iter().collect();
+    let mut handles = BTreeMap::new();
+    for session in engine.sessions().iter() {
+        let handle = session.stage.host_session_handle().unwrap_or_default().to_owned();
+        let known = session.stage.host_session_handle().map(|_| HostSessionHandle::new(handle.clone()));
+        host.reattach(&session.session_id, known.as_ref());
+        handles.insert(session.session_id.clone(), handle);
     }
+    let mut answers = BTreeMap::new();
+    // A session without an answer is in doubt.
+    tokio::time::timeout(REATTACH_TIMEOUT, wait_for_reattach_events(&handles, events, &mut answers))
+        .await
+        .ok();
+    let liveness_of = |(session_id, handle): (SessionId, String)| {
+        let liveness = match answers.remove(&session_id) {
+            Some(ReattachAnswer::Alive { handle }) => SessionLiveness::Alive { handle },
+            Some(ReattachAnswer::Gone) if started.contains(&session_id) => SessionLiveness::GoneAfterStart,
+            Some(ReattachAnswer::Gone) => SessionLiveness::Gone,
+            // A program that may still run counts as running: it keeps its deadline and its place. The host keeps
+            // trying, and reports when the program is gone.
+            None => {
+                tracing::error!(%session_id, "the program may still run, but could not be reattached yet");
+                SessionLiveness::Alive { handle }
+            }
+        };
+        (session_id, liveness)
+    };
+    handles.into_iter().map(liveness_of).collect()
 }
 
-/// Returns what the host reports about a session.
-async fn wait_for_reattach_event(wanted: &SessionId, events: &mut HostEvents) -> Option<HostEvent> {
-    loop {
-        match events.recv().await? {
-            event @ (HostEvent::Reattached { .. }
-            | HostEvent::Gone { .. }
-            | HostEvent::ReattachPending { .. })
-                if event.session_id() == Some(wanted) =>
-            {
-                return Some(event);
+/// The answer of the host about a program of an earlier daemon.
+enum ReattachAnswer {
+    Alive { handle: String },
+    Gone,
+}
+
+/// Collects what the host reports about sessions, until it has reported on each.
+async fn wait_for_reattach_events(
+    wanted: &BTreeMap<SessionId, String>,
+    events: &mut HostEvents,
+    answers: &mut BTreeMap<SessionId, ReattachAnswer>,
+) {
+    let mut waiting: BTreeSet<&SessionId> = wanted.keys().collect();
+    while !waiting.is_empty() {
+        let Some(event) = events.recv().await else { return };
+        match event {
+            HostEvent::Reattached { session_id, handle } => {
+                waiting.remove(&session_id);
+                answers.insert(session_id, ReattachAnswer::Alive { handle: handle.as_str().to_owned() });
             }
-            other => tracing::debug!(?other, "event during the reattachment of an earlier session"),
+            HostEvent::Gone { session_id } => {
+                waiting.remove(&session_id);
+                answers.insert(session_id, ReattachAnswer::Gone);
+            }
+            HostEvent::ReattachPending { session_id, detail } => {
+                tracing::error!(%session_id, "{detail}");
+                waiting.remove(&session_id);
+            }
+            other => tracing::debug!(?other, "event during the reattachment of earlier sessions"),
         }
     }
 }
 
 impl DaemonService {
     /// Continues where an earlier daemon stopped, and announces it.
-    fn finish_startup(&mut self, liveness: SessionLiveness, notes: Vec<String>, now: ClockReading) {
-        let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
-        let effects = self.engine.recover(liveness, now);
+    fn finish_startup(
+        &mut self,
+        liveness: BTreeMap<SessionId, SessionLiveness>,
+        notes: Vec<String>,
+        now: ClockReading,
+    ) {
+        let effects = self.engine.recover(&liveness, now);
         self.carry_out(effects, now);
         self.heartbeat.set_mode(self.heartbeat_mode());
-        self.stop_unknown_sessions(remembered.as_ref());
+        self.stop_unknown_sessions(&liveness);
         self.record_startup_notes(notes, now);
         if let Some(RejectedPolicyFile { rejection, .. }) = &self.policy.rejected {
             tracing::error!(faults = ?rejection.faults, "{rejection}; {}", self.policy.consequence());
@@ -286,8 +314,8 @@ impl DaemonService {
         }
     }
 
-    /// Switches to a store that could not be opened before. Nothing was granted meanwhile, and the session that it
-    /// remembers was ended when the daemon started.
+    /// Switches to a store that could not be opened before. Nothing was granted meanwhile, and the sessions that it
+    /// remembers were ended when the daemon started.
     pub(crate) fn adopt_reopened_store(
         &mut self,
         stored: StoredState,
@@ -296,10 +324,9 @@ impl DaemonService {
     ) {
         self.engine.restart_from(stored);
         self.store.mark_contents_known();
-        let remembered = self.engine.snapshot().session.as_ref().map(|session| &session.session_id);
-        let was_started = remembered.is_some_and(|session_id| self.stopped_strays.contains(session_id));
-        let liveness = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
-        let effects = self.engine.recover(liveness, now);
+        let started = self.stopped_strays.iter().cloned();
+        let liveness = started.map(|session_id| (session_id, SessionLiveness::GoneAfterStart)).collect();
+        let effects = self.engine.recover(&liveness, now);
         self.carry_out(effects, now);
         let exposed = describe_exposed_folders(opened);
         self.limitations.extend(exposed.iter().cloned());
@@ -308,9 +335,9 @@ impl DaemonService {
 
     /// Stops programs of an earlier daemon that the store doesn't know, for example after damage. Their time isn't
     /// counted, so they must end.
-    fn stop_unknown_sessions(&mut self, remembered: Option<&SessionId>) {
+    fn stop_unknown_sessions(&mut self, known: &BTreeMap<SessionId, SessionLiveness>) {
         for session_id in self.host.recorded_sessions() {
-            if Some(&session_id) != remembered {
+            if !known.contains_key(&session_id) {
                 tracing::warn!(%session_id, "stopping a program that the store doesn't know");
                 self.host.reattach(&session_id, None);
                 self.host.stop(HostStopRequest { session_id: session_id.clone(), grace: Duration::ZERO });

@@ -313,9 +313,11 @@ impl StoreWorker {
         let BatchAttempt { up_to, writes, is_awaited, .. } = attempt;
         let lines = writes.into_iter().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(*line),
-            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
-                None
-            }
+            StoreWrite::AddUsage { .. }
+            | StoreWrite::SetCooldown { .. }
+            | StoreWrite::SaveSession(_)
+            | StoreWrite::DeleteSession(_)
+            | StoreWrite::SaveSnapshot(_) => None,
         });
         let lines: Vec<AuditEvent> = lines.collect();
         let end = store.audit_end();

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use shepherd_api::{
     API_VERSION, ClientState, DaemonStateSnapshot, EndReason, Event, EventKind, Millis, RequiredRefresh,
-    SessionPhase, SessionView, WarningSeverity,
+    SessionCounting, SessionPhase, SessionSlot, SessionView, WarningSeverity,
 };
 use shepherd_util::SessionId;
 
@@ -13,6 +13,7 @@ use shepherd_util::SessionId;
 struct SimulatedDaemon {
     state: DaemonStateSnapshot,
     launched: u128,
+    changes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ enum DaemonAction {
     Start,
     Warn,
     Extend(u32),
+    StopCounting,
     Expire,
     End,
     EndAnother,
@@ -40,6 +42,7 @@ fn actions_strategy() -> impl Strategy<Value = Vec<DaemonAction>> {
         Just(DaemonAction::Start),
         Just(DaemonAction::Warn),
         any::<u32>().prop_map(DaemonAction::Extend),
+        Just(DaemonAction::StopCounting),
         Just(DaemonAction::Expire),
         Just(DaemonAction::End),
         Just(DaemonAction::EndAnother),
@@ -57,12 +60,13 @@ impl SimulatedDaemon {
             api_version: API_VERSION,
             at: "2026-03-28T09:00:00Z".parse().unwrap(),
             session: None,
+            sessions: Vec::new(),
             entry_count: 3,
             mode: String::new(),
             clock_trusted: true,
             profiles: Vec::new(),
         };
-        Self { state, launched: 0 }
+        Self { state, launched: 0, changes: 0 }
     }
 
     /// Performs an action, and returns the event for clients.
@@ -70,11 +74,13 @@ impl SimulatedDaemon {
         match step {
             DaemonAction::Wait(millis) => {
                 self.advance_clock(*millis);
-                if let Some(Millis(remaining)) =
-                    self.state.session.as_mut().and_then(|s| s.remaining.as_mut())
-                {
-                    *remaining = remaining.saturating_sub((*millis).into());
+                let counting = self.state.sessions.iter_mut();
+                for session in counting.filter(|session| session.counting != SessionCounting::Stopped) {
+                    if let Some(Millis(remaining)) = &mut session.remaining {
+                        *remaining = remaining.saturating_sub((*millis).into());
+                    }
                 }
+                self.update_primary_session();
                 None
             }
             DaemonAction::Suspend(millis) => {
@@ -82,7 +88,7 @@ impl SimulatedDaemon {
                 Some(EventKind::StateChanged { snapshot: self.state.clone() })
             }
             DaemonAction::Launch(max_run) => {
-                if self.state.session.is_some() {
+                if self.state.sessions.len() >= 3 {
                     return None;
                 }
                 self.launched += 1;
@@ -91,6 +97,12 @@ impl SimulatedDaemon {
                     entry_id: "tuxmath".parse().unwrap(),
                     label: "Tux Math".to_owned(),
                     profile: "mia".parse().unwrap(),
+                    slot: if self.launched.is_multiple_of(3) {
+                        SessionSlot::Background
+                    } else {
+                        SessionSlot::Foreground
+                    },
+                    counting: SessionCounting::Active,
                     phase: SessionPhase::Launching,
                     warned: None,
                     started_at: self.state.at,
@@ -98,7 +110,8 @@ impl SimulatedDaemon {
                     hours_end: None,
                     ran: None,
                 };
-                self.state.session = Some(session.clone());
+                self.state.sessions.push(session.clone());
+                self.update_primary_session();
                 Some(EventKind::SessionLaunching { session })
             }
             DaemonAction::Start => self
@@ -113,16 +126,23 @@ impl SimulatedDaemon {
                 })
             }
             DaemonAction::Extend(millis) => {
-                let session = self.state.session.as_mut()?;
-                session.remaining = session.remaining.map(|Millis(left)| Millis(left + u64::from(*millis)));
-                Some(EventKind::DeadlineChanged { session: session.clone() })
+                let extend = |session: &mut SessionView| {
+                    session.remaining =
+                        session.remaining.map(|Millis(left)| Millis(left + u64::from(*millis)));
+                };
+                self.change_session(extend).map(|session| EventKind::DeadlineChanged { session })
+            }
+            DaemonAction::StopCounting => {
+                let session = self.change_session(|session| session.counting = SessionCounting::Stopped)?;
+                Some(EventKind::DeadlineChanged { session })
             }
             DaemonAction::Expire => {
                 let session = self.set_session_phase(SessionPhase::Expiring)?;
                 Some(EventKind::SessionExpired { session, end: EndReason::Expired })
             }
             DaemonAction::End => {
-                let session_id = self.state.session.take()?.session_id;
+                let session_id = self.state.sessions.pop()?.session_id;
+                self.update_primary_session();
                 Some(EventKind::SessionEnded { session_id, end: EndReason::Expired })
             }
             DaemonAction::EndAnother => {
@@ -150,9 +170,22 @@ impl SimulatedDaemon {
     }
 
     fn set_session_phase(&mut self, phase: SessionPhase) -> Option<SessionView> {
-        let session = self.state.session.as_mut()?;
-        session.phase = phase;
-        Some(session.clone())
+        self.change_session(|session| session.phase = phase)
+    }
+
+    /// Changes the session whose turn it is.
+    fn change_session(&mut self, change: impl FnOnce(&mut SessionView)) -> Option<SessionView> {
+        self.changes += 1;
+        let count = self.state.sessions.len();
+        let session = self.state.sessions.get_mut(self.changes.checked_rem(count)?)?;
+        change(session);
+        let session = session.clone();
+        self.update_primary_session();
+        Some(session)
+    }
+
+    fn update_primary_session(&mut self) {
+        self.state.session = DaemonStateSnapshot::primary_session(&self.state.sessions).cloned();
     }
 }
 
@@ -182,7 +215,7 @@ proptest! {
         let mut daemon = SimulatedDaemon::new();
         daemon.state.at = at;
         daemon.perform(&DaemonAction::Launch(Some(0)));
-        daemon.state.session.as_mut().unwrap().remaining = Some(Millis(reported));
+        daemon.state.sessions[0].remaining = Some(Millis(reported));
         let shown = ClientState::new(daemon.state).snapshot_at(looked_at).session.unwrap().remaining.unwrap();
         prop_assert!(shown <= Millis(reported));
     }
@@ -201,7 +234,7 @@ fn the_run_time_is_counted_up_while_the_program_runs() {
     daemon.perform(&DaemonAction::Launch(Some(60_000)));
     let shown = |phase: SessionPhase| {
         let mut state = daemon.state.clone();
-        let session = state.session.as_mut().unwrap();
+        let session = &mut state.sessions[0];
         (session.ran, session.phase) = (Some(Millis(5_000)), phase);
         let later = state.at + SignedDuration::from_secs(10);
         ClientState::new(state).snapshot_at(later).session.unwrap().ran

@@ -161,14 +161,21 @@ pub(crate) fn any_json() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Removes fields that are `null` or empty, where an absent field means the same.
+/// Removes fields that are `null`, empty, or the default of a session, where an absent field means the same.
 fn strip_empty_values(value: &Value) -> Value {
     let is_empty = |value: &Value| value.is_null() || value == &json!([]) || value == &json!({});
     match value {
         Value::Object(fields) => fields
             .iter()
             .map(|(name, field)| (name.clone(), strip_empty_values(field)))
-            .filter(|(_, field)| !is_empty(field))
+            .filter(|(name, field)| {
+                let is_default = match name.as_str() {
+                    "slot" => *field == json!({ "type": "foreground" }),
+                    "counting" => *field == json!("active"),
+                    _ => false,
+                };
+                !is_empty(field) && !is_default
+            })
             .collect(),
         Value::Array(items) => items.iter().map(strip_empty_values).collect(),
         other => other.clone(),

@@ -37,13 +37,13 @@ pub(super) fn create(
         Some(profile) => vec![(None, daemon.send_command(&timeline(Some(profile.clone())))?)],
         None => daemon.ask_about_children(timeline)?,
     };
-    let running = daemon.fetch_session().map(|session| session.profile);
+    let sessions = daemon.fetch_sessions();
     let mut given = Vec::new();
     for (_, reply) in replies {
         let CommandReply::Timeline { timeline } = reply else {
             return Err(ShepherdCliError::UnexpectedReply);
         };
-        let is_running = running.as_ref() == Some(&timeline.profile);
+        let is_running = sessions.iter().any(|session| session.profile == timeline.profile);
         let Some(later) = put_off(&timeline.bedtimes, amount, now, is_running) else { continue };
         let command = grant_command(grant, timeline.profile, later, daemon)?;
         given.push(daemon.send_command(&command)?);

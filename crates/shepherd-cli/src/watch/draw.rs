@@ -43,7 +43,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
         let spare = usize::from(area.height - FULL_LAYOUT_HEIGHT) - usize::from(has_notice);
         let footer = footer_lines(model, usize::from(area.width), (spare + 1).min(MAX_NOTICE_LINES));
         let [top, notice, middle, bottom] = Layout::vertical([
-            Constraint::Length(5),
+            Constraint::Length(session_height(model, state.as_ref(), area)),
             Constraint::Length(u16::from(has_notice)),
             Constraint::Min(3),
             Constraint::Length(u16::try_from(footer.len()).unwrap_or(1)),
@@ -68,6 +68,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
         frame.render_widget(Paragraph::new(footer), bottom);
     }
     popup::draw(frame, model, area);
+}
+
+/// Returns the height of the sessions with their frame: three lines or more, and at most half of the terminal.
+fn session_height(model: &LiveViewModel, state: Option<&DaemonStateSnapshot>, area: Rect) -> u16 {
+    let lines = session_lines(model, state, area.width).len().max(3);
+    u16::try_from(lines + 2).unwrap_or(u16::MAX).min((area.height / 2).max(5))
 }
 
 /// Draws the requests for time that wait for an answer.
@@ -112,7 +118,12 @@ fn draw_session(
         .border_style(style(TextTone::Faint));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let lines = session_lines(model, state, inner.width);
+    let mut lines = session_lines(model, state, inner.width);
+    let height = usize::from(inner.height);
+    if lines.len() > height {
+        lines.truncate(height.saturating_sub(1));
+        lines.push(styled_line(TextTone::Faint, "… `shepherd status` shows all sessions"));
+    }
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
@@ -139,31 +150,28 @@ fn session_lines(
         LiveViewConnection::Connected => {}
     }
     let Some(state) = state else { return lines };
-    match &state.session {
-        None if state.clock_trusted => {
-            lines.push(Line::from("Nothing is running."));
-            lines.push(styled_line(TextTone::Faint, &truncate("Choose an entry and press Enter.", width)));
-        }
-        None => {
-            let problem = "The clock was set back, so nothing can be launched.";
-            let help = "A parent can correct the clock or run `shepherd clock confirm`.";
-            lines.push(styled_line(TextTone::Bad, &truncate(problem, width)));
-            lines.push(styled_line(TextTone::Faint, &truncate(help, width)));
-        }
-        Some(session) => {
-            let child = humanize::profile_name(&session.profile, &model.display);
-            lines.push(session_line(session, &child, width));
-            lines.extend(countdown_line(session, state.at, width));
-            if let Some((tone, warning)) = &model.warning {
-                lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
-            }
+    if state.sessions.is_empty() && state.clock_trusted {
+        lines.push(Line::from("Nothing is running."));
+        lines.push(styled_line(TextTone::Faint, &truncate("Choose an entry and press Enter.", width)));
+    } else if state.sessions.is_empty() {
+        let problem = "The clock was set back, so nothing can be launched.";
+        let help = "A parent can correct the clock or run `shepherd clock confirm`.";
+        lines.push(styled_line(TextTone::Bad, &truncate(problem, width)));
+        lines.push(styled_line(TextTone::Faint, &truncate(help, width)));
+    }
+    for session in &state.sessions {
+        let child = humanize::profile_name(&session.profile, &model.display);
+        lines.push(session_line(session, &child, width));
+        lines.extend(countdown_line(session, state.at, width));
+        if let Some((tone, warning)) = model.warnings.get(&session.session_id) {
+            lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
         }
     }
     lines
 }
 
 fn session_line(session: &SessionView, child: &str, width: usize) -> Line<'static> {
-    let rest = format!(" · {} · {child}", humanize::phase(session.phase));
+    let rest = format!(" · {} · {child}", humanize::session_state(session));
     let label =
         truncate(&escape_label(&session.label), width.saturating_sub(display_width(&rest) + 2).max(8));
     Line::from(vec![
@@ -203,15 +211,17 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let block = Block::bordered().title(" Entries ").border_style(style(TextTone::Faint));
     let width = usize::from(block.inner(area).width).saturating_sub(4);
     let longest = model.entries.iter().map(|entry| display_width(&entry_label(entry))).max().unwrap_or(0);
-    let session = model.state_at(model.display.now).and_then(|state| state.session);
+    let sessions = model.sessions_at(model.display.now);
     let label_width = longest.min(width / 2).max(8);
     let items: Vec<ListItem<'_>> = model
         .entries
         .iter()
         .map(|entry| {
-            // Of several children with the same entry, only one can be running it.
             let is_players = |child: &ProfileView| {
-                session.as_ref().is_some_and(|session| session.profile == child.profile)
+                let runs = |session: &SessionView| {
+                    session.profile == child.profile && session.entry_id == entry.view.entry_id
+                };
+                sessions.iter().any(runs)
             };
             let running = is_running(&entry.view) && entry.child.as_ref().is_none_or(is_players);
             let (tone, mark) = entry_mark(&entry.view, running);

@@ -11,7 +11,7 @@ use shepherd_api::{
     TimeRequestDecision, TimeRequestView,
 };
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, DaemonWatcher, WatchUpdate};
-use shepherd_util::{EntryId, ErrorChain, ProfileId, RequestId};
+use shepherd_util::{EntryId, ErrorChain, ProfileId, RequestId, SessionId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use ward_terminal::TextTone;
@@ -52,7 +52,8 @@ pub(super) enum LiveViewInput {
 pub(super) enum LiveViewRequest {
     Entries,
     Launch(EntryId),
-    Stop(StopMode),
+    /// Stop this session; `None` lets the daemon choose.
+    Stop(StopMode, Option<SessionId>),
     RequestTime {
         entry_id: EntryId,
         minutes: u32,
@@ -97,12 +98,12 @@ pub(super) enum LiveViewReply {
     },
     /// A request for time was sent to the parents.
     Asked(Box<TimeRequestView>),
-    /// A request for time was granted. The entries and the running session show if the child can use the time.
+    /// A request for time was granted. The entries and the running sessions show if the child can use the time.
     Granted {
         entry_id: EntryId,
         grant: Box<GrantView>,
         entries: Vec<EntryView>,
-        session: Option<Box<SessionView>>,
+        sessions: Vec<SessionView>,
     },
     /// The policy denies the launch, for this first reason.
     Denied(ReasonCode),
@@ -217,7 +218,7 @@ impl LiveViewRequestWorker {
             LiveViewRequest::Launch(entry_id) => {
                 Command::Launch { entry_id, profile, display: self.desktop.clone() }
             }
-            LiveViewRequest::Stop(mode) => Command::StopCurrent { mode },
+            LiveViewRequest::Stop(mode, session_id) => Command::StopCurrent { mode, session_id },
             LiveViewRequest::RequestTime { entry_id, minutes } => {
                 Command::RequestTime { entry_id, minutes, note: None::<Note>, profile }
             }
@@ -234,12 +235,12 @@ impl LiveViewRequestWorker {
             Ok(CommandReply::Decided { request, grant: Some(grant) }) => {
                 // Extra time opens no hours, and the parent expects that the child can play now.
                 let entries = self.list_entries(Some(request.profile)).unwrap_or_default();
-                let session = match self.call(Command::GetState {}) {
-                    Ok(CommandReply::State { snapshot }) => snapshot.session.map(Box::new),
-                    _ => None,
+                let sessions = match self.call(Command::GetState {}) {
+                    Ok(CommandReply::State { snapshot }) => snapshot.all_sessions().to_vec(),
+                    _ => Vec::new(),
                 };
                 let (entry_id, grant) = (request.entry_id, Box::new(grant));
-                LiveViewReply::Granted { entry_id, grant, entries, session }
+                LiveViewReply::Granted { entry_id, grant, entries, sessions }
             }
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
             Ok(CommandReply::Request { request }) => LiveViewReply::Asked(Box::new(request)),

@@ -2,15 +2,16 @@
 
 mod keys;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
     AuditKind, ClientState, ClosedEntry, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView,
-    GrantKind, Millis, ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
+    GrantKind, Millis, ProfileView, RequiredRefresh, SessionCounting, SessionPhase, SessionView,
+    TimeRequestView,
 };
-use shepherd_util::{EntryId, ProfileId};
+use shepherd_util::{EntryId, ProfileId, SessionId};
 use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::{DisplaySettings, PolicyLabels};
@@ -45,8 +46,8 @@ pub(super) struct LiveViewModel {
     pub(super) event_lines: VecDeque<EventLine>,
     /// A line for a parent if the rules in force aren't those of the policy file.
     pub(super) old_rules: Option<String>,
-    /// The last warning of the running session.
-    pub(super) warning: Option<(TextTone, String)>,
+    /// The last warning of each session.
+    pub(super) warnings: BTreeMap<SessionId, (TextTone, String)>,
     /// The result of the last key, shown until the next key.
     pub(super) notice: Option<(TextTone, String)>,
     pub(super) popup: Option<LiveViewPopup>,
@@ -156,7 +157,7 @@ impl LiveViewModel {
             selected: 0,
             event_lines: greeting.collect(),
             old_rules: None,
-            warning: None,
+            warnings: BTreeMap::new(),
             notice: None,
             popup: None,
             event_formatter: EventFormatter::default(),
@@ -172,21 +173,45 @@ impl LiveViewModel {
 
     /// Returns the time until the countdown changes or the entries have to be fetched again, or `None` without a session.
     pub(super) fn next_tick(&mut self, now: Timestamp) -> Option<Duration> {
-        let session = self.running_session(now);
-        let countdown = session.as_ref().and_then(|session| session.remaining).filter(|left| left.0 > 0);
+        let sessions = self.running_sessions(now);
+        let advances = |session: &&SessionView| {
+            session.counting != SessionCounting::Stopped || session.hours_end.is_some()
+        };
+        let left = sessions.iter().filter(advances).filter_map(|session| session.remaining);
         // The countdown is rounded up, so it changes when a full second is reached.
-        let countdown = countdown.map(|Millis(left)| {
+        let countdown = left.filter(|left| left.0 > 0).map(|Millis(left)| {
             Duration::from_millis(if left.is_multiple_of(1000) { 1 } else { left % 1000 })
         });
-        countdown.into_iter().chain(self.schedule_refresh(now, session.is_some())).min()
+        let countdown = countdown.min();
+        countdown.into_iter().chain(self.schedule_refresh(now, !sessions.is_empty())).min()
     }
 
-    /// Returns the session whose time is being used, if there is one.
-    fn running_session(&self, now: Timestamp) -> Option<SessionView> {
+    /// Returns the sessions that go on.
+    fn running_sessions(&self, now: Timestamp) -> Vec<SessionView> {
         if !matches!(self.connection, LiveViewConnection::Connected) {
-            return None;
+            return Vec::new();
         }
-        self.state_at(now)?.session.filter(|session| session.phase != SessionPhase::Expiring)
+        let mut sessions = self.sessions_at(now);
+        sessions.retain(|session| session.phase != SessionPhase::Expiring);
+        sessions
+    }
+
+    /// Returns all sessions, the oldest first.
+    pub(super) fn sessions_at(&self, now: Timestamp) -> Vec<SessionView> {
+        self.state_at(now).map(|state| state.sessions).unwrap_or_default()
+    }
+
+    /// Returns the session of the selected entry, if the entry runs for its child.
+    pub(super) fn selected_session(&self) -> Option<SessionId> {
+        let entry = self.entries.get(self.selected)?;
+        let child = entry.child.as_ref().map(|child| &child.profile).or(self.profile.as_ref());
+        let is_meant = |session: &SessionView| {
+            session.entry_id == entry.view.entry_id && child.is_none_or(|child| *child == session.profile)
+        };
+        let mut meant = self.sessions_at(self.display.now).into_iter().filter(is_meant);
+        let session = meant.next()?;
+        // Several children may run the same entry.
+        meant.next().is_none().then_some(session.session_id)
     }
 
     /// Returns the time until the next refresh of the entries without an event.
@@ -265,13 +290,15 @@ impl LiveViewModel {
     fn handle_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RequestChanged { request } => self.update_time_request(request),
-            EventKind::WarningIssued { severity, message, .. } => {
-                self.warning = Some((severity_tone(*severity), escape_label(message)));
+            EventKind::WarningIssued { session, severity, message, .. } => {
+                let warning = (severity_tone(*severity), escape_label(message));
+                self.warnings.insert(session.session_id.clone(), warning);
             }
-            EventKind::DeadlineChanged { .. }
-            | EventKind::SessionLaunching { .. }
-            | EventKind::SessionEnded { .. }
-            | EventKind::StateChanged { .. } => self.warning = None,
+            EventKind::DeadlineChanged { session } | EventKind::SessionLaunching { session } => {
+                self.warnings.remove(&session.session_id);
+            }
+            EventKind::SessionEnded { session_id, .. } => drop(self.warnings.remove(session_id)),
+            EventKind::StateChanged { .. } => self.warnings.clear(),
             _ => {}
         }
         if let Some(line) = self.event_formatter.format_event(event, &self.display) {
@@ -311,8 +338,8 @@ impl LiveViewModel {
             LiveViewReply::Denied(reason) => {
                 self.notice = Some((TextTone::Bad, humanize::reason(&reason, &self.display)));
             }
-            LiveViewReply::Granted { entry_id, grant, entries, session } => {
-                let granted = match (humanize::session_of_grant(session.as_deref(), &grant), grant.gift) {
+            LiveViewReply::Granted { entry_id, grant, entries, sessions } => {
+                let granted = match (humanize::session_of_grant(&sessions, &grant), grant.gift) {
                     // Short, because a terminal of 80 columns has to show the command.
                     (Some(SessionView { hours_end: Some(end), .. }), GrantKind::Extra { amount }) => format!(
                         "Granted, but its hours end at {}. To let it go on: {}",
@@ -355,8 +382,8 @@ impl LiveViewModel {
             entry.child.iter().for_each(|child| self.display.labels.insert_profile(child.clone()));
         }
         if let Some(state) = self.state_at(self.display.now) {
-            // An entry of another profile may be running.
-            if let Some(session) = state.session {
+            // Entries of other profiles may be running.
+            for session in state.sessions {
                 self.display.labels.insert(session.entry_id, session.label);
             }
             state.profiles.into_iter().for_each(|profile| self.display.labels.insert_profile(profile));
@@ -368,10 +395,10 @@ impl LiveViewModel {
 
     /// Returns the entry of a request if it stays closed for the child who asks.
     pub(super) fn closed_entry(&self, request: &TimeRequestView) -> Option<ClosedEntry> {
-        let session = self.state_at(self.display.now).and_then(|state| state.session);
-        if session
-            .is_some_and(|session| session.entry_id == request.entry_id && session.profile == request.profile)
-        {
+        let is_meant = |session: &SessionView| {
+            session.entry_id == request.entry_id && session.profile == request.profile
+        };
+        if self.sessions_at(self.display.now).iter().any(is_meant) {
             return None;
         }
         let entry = self.entries.iter().find(|entry| {

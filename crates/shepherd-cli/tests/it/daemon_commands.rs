@@ -236,7 +236,8 @@ fn a_parent_sees_the_entries_and_the_week_of_all_children() {
     let listed = daemon.run_text(&["list"]);
     let (anna, ben) = listed.split_once("\n\n").expect(&listed);
     assert!(anna.starts_with("Anna\n") && ben.starts_with("Ben\n"), "{listed}");
-    assert!(anna.contains("✗  Racing  racing  when Racing has ended") && !anna.contains("Chess"), "{listed}");
+    // S19.1: each child has a place of its own.
+    assert!(anna.contains("✓  Racing  racing  up to 10 minutes") && !anna.contains("Chess"), "{listed}");
     assert!(ben.contains("▶  Racing  racing  running") && ben.contains("Chess"), "{listed}");
     let at = daemon.run_text(&["list", "--at", "tomorrow 9:00"]);
     assert!(at.starts_with("For Anna on ") && at.contains("\n\nFor Ben on "), "{at}");

@@ -191,6 +191,8 @@ fn launched() -> Result<CommandReply, ApiError> {
             entry_id: "racing".parse().unwrap(),
             label: "Racing".to_owned(),
             profile: "anna".parse().unwrap(),
+            slot: Default::default(),
+            counting: Default::default(),
             phase: SessionPhase::Launching,
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,

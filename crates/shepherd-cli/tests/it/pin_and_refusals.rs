@@ -23,6 +23,8 @@ fn extended() -> Result<CommandReply, ApiError> {
             entry_id: "racing".parse().unwrap(),
             label: "Racing".to_owned(),
             profile: "anna".parse().unwrap(),
+            slot: Default::default(),
+            counting: Default::default(),
             phase: SessionPhase::Running,
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
@@ -38,7 +40,7 @@ fn admin() -> Result<CommandReply, ApiError> {
 }
 
 fn commands_with_pin(pin: &str) -> Vec<Command> {
-    let extend = Command::ExtendCurrent { by: Millis(600_000) };
+    let extend = Command::ExtendCurrent { by: Millis(600_000), session_id: None };
     let pin = AdminPin::try_from(pin.to_owned()).unwrap();
     vec![extend.clone(), Command::Authenticate { pin }, extend]
 }
@@ -114,6 +116,7 @@ fn the_status_tells_a_parent_without_the_pin_that_the_old_rules_are_in_force() {
             api_version: 1,
             at: Timestamp::UNIX_EPOCH,
             session: None,
+            sessions: Vec::new(),
             entry_count: 1,
             mode: String::new(),
             clock_trusted: true,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shepherd_core::policy::{EarningRule, PolicyEntry, TimeCost, UnlockRule};
+use shepherd_core::policy::{EarningRule, EntrySlot, PolicyEntry, TimeCost, UnlockRule};
 use shepherd_util::ProfileId;
 use ward_diag::{ConfigFault, Span, code};
 
@@ -38,11 +38,13 @@ pub(super) fn compile_entry(
             Some(UnlockRule { entry_id: unlock.entry.value.parse().ok()?, at_least: unlock.at_least.value })
         }
     };
+    let kind = raw.kind.kind.clone()?;
+    let slot = if kind.is_login() { EntrySlot::Login } else { raw.slot.unwrap_or_default() };
     Some(PolicyEntry {
         entry_id: id.value.parse().ok()?,
         label: raw.label.clone().unwrap_or_else(|| id.value.clone()),
         icon_ref: raw.icon.clone(),
-        kind: raw.kind.kind.clone()?,
+        kind,
         profiles: compile_profiles(raw)?,
         availability: calendar::compile_availability(&raw.availability)
             .or_else(|| calendar::compile_availability(&defaults.availability))?,
@@ -51,6 +53,7 @@ pub(super) fn compile_entry(
         disabled: raw.disabled.as_ref().map(|disabled| disabled.value.clone()),
         budgets: raw.budgets.iter().map(|budget| budget.value.parse().ok()).collect::<Option<_>>()?,
         cost: raw.cost.map_or(TimeCost::Counts, |cost| cost.value),
+        slot,
         earns,
         unlock,
         run: run::compile_run(raw, &defaults.run),

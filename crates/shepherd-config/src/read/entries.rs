@@ -1,6 +1,6 @@
 //! Reads the elements of `[[entries]]`.
 
-use shepherd_core::policy::{DisabledReason, TimeCost};
+use shepherd_core::policy::{DisabledReason, EntrySlot, TimeCost};
 use shepherd_util::{EntryId, parse_duration};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
@@ -41,6 +41,9 @@ pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
         cost: table.optional_with("cost", |value| {
             let cost = value.one_of(&[("counts", TimeCost::Counts), ("free", TimeCost::Free)])?;
             Some(value.spanned(cost))
+        }),
+        slot: table.optional_with("slot", |value| {
+            value.one_of(&[("foreground", EntrySlot::Foreground), ("background", EntrySlot::Background)])
         }),
         earns: table.optional_with("earns", |value| value.inline_table(EARNS_EXAMPLE)).and_then(read_earning),
         unlock: table.optional_with("unlock", read_unlock),

@@ -139,7 +139,7 @@ pub(super) fn run() -> [SchemaKey; 5] {
     ]
 }
 
-fn rules() -> [SchemaKey; 4] {
+fn rules() -> [SchemaKey; 5] {
     let earns = object_with(
         "Use of this entry earns time for a budget on the same day.",
         &["budget", "for_each", "earned", "ceiling"],
@@ -165,6 +165,14 @@ fn rules() -> [SchemaKey; 4] {
             one_of(
                 "Count the time of the entry (\"counts\") or not (\"free\"). Default: \"counts\".",
                 &["counts", "free"],
+            ),
+        ),
+        (
+            "slot",
+            one_of(
+                "Run one such entry of a profile at a time (\"foreground\"), or beside others (\"background\"). Default: \
+                 \"foreground\".",
+                &["foreground", "background"],
             ),
         ),
         ("earns", earns),

@@ -1,29 +1,32 @@
 //! Charges usage as time passes (S4.6, S8.4b), and starts the pauses that follow a session.
+//!
+//! Sessions of a profile that run at the same time share the profile's counters. Each counter (an entry, a budget, the
+//! time played in a row) gets each second once, and not once for each session (S19.1). The sessions of a profile are
+//! therefore charged together.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use shepherd_api::EndReason;
+use shepherd_api::{EndReason, SessionCounting};
 use shepherd_util::{
-    BootInstant, ClockReading, Deadline, DeadlineClock, EntryId, MonotonicInstant, ProfileId,
+    BootInstant, ClockReading, Deadline, DeadlineClock, EntryId, MonotonicInstant, ProfileId, SessionId,
 };
 
+use super::charged_time::{ChargedSpan, PlayObserved, UnchargedTime, merge_spans};
 use super::reload::earlier_deadline;
 use super::{CoreEngine, Effects};
-use crate::civil::ZoneClock;
 use crate::evaluation::EvaluationTime;
-use crate::policy::{Day, PolicyEntry, SuspendedTime};
+use crate::policy::{PolicyEntry, SuspendedTime};
 use crate::session::SessionRecord;
 use crate::state::{PauseEnd, PlayStreak, StoreWrite, UsageCounter, UsageKey};
 
-/// The source of charged time: observed by the daemon or not. Time without a daemon, or while the machine was
-/// suspended, is charged as usual but earns and unlocks nothing, because nobody can have played.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PlayObserved {
-    Yes,
-    No,
-}
+/// The least time between two ticks that charge every one of many sessions. A tick charges the sessions that something is
+/// due for in any case; the others can wait, so that sessions that end together don't charge all others once each.
+const CHARGE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The number of sessions that each tick charges.
+const FEW_SESSIONS: usize = 16;
 
 impl CoreEngine {
     pub(super) fn counting_mode(&self) -> DeadlineClock {
@@ -39,14 +42,24 @@ impl CoreEngine {
     ///
     /// The usage is written with the effects of the next change, so that a question doesn't cost a disk write.
     pub fn count_usage_until(&mut self, at: ClockReading) {
+        self.observe_if_later(at);
+        for profile in self.profiles_with_sessions() {
+            self.charge_profile(&profile, at);
+        }
+    }
+
+    /// Counts usage of one profile up to a moment, as [`CoreEngine::count_usage_until`] does.
+    pub fn count_profile_usage_until(&mut self, profile: &ProfileId, at: ClockReading) {
+        self.observe_if_later(at);
+        self.charge_profile(profile, at);
+    }
+
+    fn observe_if_later(&mut self, at: ClockReading) {
         let is_news =
             |known: Option<MonotonicInstant>| known.is_none_or(|known| known.total() <= at.mono.total());
         let seen_at = self.snapshot.clock.seen_at.and_then(|seen_at| seen_at.during(self.environment.boot));
         if is_news(seen_at) && is_news(self.last_seen.map(|seen| seen.mono)) {
             self.observe(at);
-        }
-        if is_news(self.snapshot.session.as_ref().map(|session| session.charged_to)) {
-            self.charge(at);
         }
     }
 
@@ -56,101 +69,150 @@ impl CoreEngine {
         self.take_effects()
     }
 
-    /// Charges the running session with the time since it was last charged, split by day.
-    pub(super) fn charge(&mut self, now: ClockReading) {
-        self.charge_at_most(Duration::MAX, PlayObserved::Yes, now);
+    fn profiles_with_sessions(&self) -> Vec<ProfileId> {
+        let mut profiles: Vec<ProfileId> =
+            self.sessions.iter().map(|session| session.profile.clone()).collect();
+        profiles.sort_unstable();
+        profiles.dedup();
+        profiles
     }
 
-    /// Charges a session that no daemon observed and that can't have run for longer than this.
-    pub(super) fn charge_unobserved_at_most(&mut self, most: Duration, now: ClockReading) {
-        self.charge_at_most(most, PlayObserved::No, now);
+    /// Charges every session with the time since it was last charged.
+    pub(super) fn charge_all(&mut self, now: ClockReading) {
+        self.all_charged_at = Some(now.mono);
+        for profile in self.profiles_with_sessions() {
+            self.charge_profile(&profile, now);
+        }
     }
 
-    fn charge_at_most(&mut self, most: Duration, observed: PlayObserved, now: ClockReading) {
-        let counting = self.counting_mode();
-        let Some(session) = &mut self.snapshot.session else { return };
-        // A program that was not started costs nothing, and the clock of another boot can't be compared with this one.
-        if !session.stage.has_program() || session.boot != self.environment.boot {
-            return;
+    /// Charges every session, unless they are many and a tick did so a moment ago.
+    pub(super) fn charge_all_now_and_then(&mut self, now: ClockReading) {
+        if self.sessions.len() <= FEW_SESSIONS
+            || self.all_charged_at.is_none_or(|last| now.mono.total_since(last) >= CHARGE_INTERVAL)
+        {
+            self.charge_all(now);
+        }
+    }
+
+    /// Charges the sessions of a profile with the time since they were last charged.
+    pub(super) fn charge_profile(&mut self, profile: &ProfileId, now: ClockReading) {
+        let sessions = self.sessions.of_profile(profile);
+        let times = sessions
+            .filter_map(|session| self.uncharged_time(session, Duration::MAX, PlayObserved::Yes, now));
+        self.charge_times(times.collect(), now);
+    }
+
+    /// Returns the time since a session was last charged, split into the parts asleep and awake; `None` if it costs
+    /// nothing. A session can't have run for longer than `most`.
+    pub(super) fn uncharged_time(
+        &self,
+        session: &SessionRecord,
+        most: Duration,
+        observed: PlayObserved,
+        now: ClockReading,
+    ) -> Option<UnchargedTime> {
+        // The clock of another boot can't be compared with this one, and later time is charged already.
+        let is_comparable =
+            session.boot == self.environment.boot && session.charged_to.total() <= now.mono.total();
+        if !session.is_counting() || !is_comparable {
+            return None;
         }
         let passed = now.mono.total_since(session.charged_to);
         let awake = now.mono.awake_since(session.charged_to);
-        let elapsed = match counting {
-            DeadlineClock::Awake => awake,
+        let elapsed = match self.counting_mode() {
             DeadlineClock::Total => passed,
+            DeadlineClock::Awake | DeadlineClock::Stopped => awake,
         };
-        session.charged_to = now.mono;
-        let from_day = session.charged_day;
         let over = if elapsed > most { passed.saturating_sub(most) } else { Duration::ZERO };
         let end = self.effective_time(now).saturating_sub(over).unwrap_or(Timestamp::MIN);
         let elapsed = elapsed.min(most);
         let asleep = elapsed.saturating_sub(awake);
-        if !asleep.is_zero() {
-            let woke = end.saturating_sub(elapsed.saturating_sub(asleep)).unwrap_or(Timestamp::MIN);
-            self.charge_until(woke, asleep, PlayObserved::No, now);
-            // The time awake may have begun on the same day.
-            if let Some(session) = &mut self.snapshot.session {
-                session.charged_day = from_day;
-            }
-        }
-        self.charge_until(end, elapsed.saturating_sub(asleep), observed, now);
+        Some(UnchargedTime {
+            session_id: session.session_id.clone(),
+            end,
+            asleep,
+            awake: elapsed.saturating_sub(asleep),
+            observed,
+        })
     }
 
-    /// Charges the session with this much unobserved time up to `end`.
-    pub(super) fn charge_unobserved(&mut self, end: Timestamp, elapsed: Duration, now: ClockReading) {
-        self.charge_until(end, elapsed, PlayObserved::No, now);
-    }
-
-    fn charge_until(&mut self, end: Timestamp, elapsed: Duration, observed: PlayObserved, now: ClockReading) {
+    /// Charges sessions of one profile with these times, split by day.
+    pub(super) fn charge_times(&mut self, times: Vec<UnchargedTime>, now: ClockReading) {
+        let first = times.first().and_then(|time| self.sessions.get(&time.session_id));
+        let Some(profile) = first.map(|session| session.profile.clone()) else { return };
         let to_day = self.evaluation_time(now).day;
         // This holds for an untrusted clock, too: a crash must not bring back a day that was charged.
         self.snapshot.clock.accounting_day = Some(to_day);
-        if elapsed.is_zero() {
-            // Later time must not be charged to a day that is over, even if the wall clock is set back.
-            if let Some(session) = &mut self.snapshot.session
-                && std::mem::replace(&mut session.charged_day, to_day) != to_day
-            {
-                self.save_snapshot();
+        let mut counters = BTreeMap::<UsageCounter, Vec<ChargedSpan>>::new();
+        for time in &times {
+            let Some(session) = self.sessions.get(&time.session_id) else { continue };
+            for span in time.spans(session.charged_day) {
+                for counter in self.charged_counters(session, span.observed) {
+                    counters.entry(counter).or_default().push(span);
+                }
             }
+        }
+        let mut is_charged = false;
+        for time in &times {
+            let length = time.length();
+            let is_news = |session: &SessionRecord| !length.is_zero() || session.charged_day != to_day;
+            if self.sessions.get(&time.session_id).is_some_and(is_news) {
+                is_charged = true;
+                // Time is earned for a day.
+                let earned =
+                    self.sessions.get(&time.session_id).filter(|session| session.charged_day != to_day);
+                let earned = earned.map(|session| self.earned_time(&profile, &session.budgets, to_day));
+                if let Some(session) = self.sessions.get_mut(&time.session_id) {
+                    session.charged = session.charged.saturating_add(length);
+                    if let Some(earned) = earned {
+                        session.earned = earned;
+                    }
+                    // Later time must not be charged to a day that is over, even if the wall clock is set back.
+                    session.charged_day = to_day;
+                }
+            }
+            if let Some(session) = self.sessions.get_mut_unsaved(&time.session_id)
+                && session.boot == self.environment.boot
+            {
+                session.charged_to = now.mono;
+            }
+        }
+        if !is_charged {
             return;
         }
         let zone = self.zone().clone();
-        let own = observed == PlayObserved::Yes || !self.use_is_rewarded();
-        let Some(session) = &mut self.snapshot.session else { return };
-        let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, end, elapsed);
-        session.charged_day = to_day;
-        session.charged = session.charged.saturating_add(elapsed);
-        let keys: Vec<(UsageKey, Duration)> = parts
-            .into_iter()
-            .filter(|(_, amount)| !amount.is_zero())
-            .flat_map(|(day, amount)| usage_keys(session, day, own).into_iter().map(move |key| (key, amount)))
-            .collect();
-        for (key, amount) in keys {
-            self.record_use_since_correction(&key, amount);
-            self.charge_usage(key, amount);
+        for (counter, mut spans) in counters {
+            merge_spans(&mut spans);
+            for (day, amount) in spans.iter().flat_map(|span| span.split_by_day(&zone, to_day)) {
+                if !amount.is_zero() {
+                    let key = UsageKey { profile: profile.clone(), counter: counter.clone(), day };
+                    self.record_use_since_correction(&key, amount);
+                    self.charge_usage(key, amount);
+                }
+            }
         }
-        // The snapshot with `charged_to` goes into the same batch, or a crash in between would charge the time twice.
+        // The sessions with `charged_to` go into the same batch, or a crash in between would charge the time twice.
         self.save_snapshot();
+    }
+
+    /// Returns the counters that a session is charged to. The entry's own counter is left out for time that would be
+    /// rewarded although nobody played.
+    fn charged_counters(&self, session: &SessionRecord, observed: PlayObserved) -> Vec<UsageCounter> {
+        let is_idle = session.counting == SessionCounting::Idle;
+        let own = match observed {
+            PlayObserved::Yes => !is_idle || !self.earns_or_unlocks(&session.entry_id),
+            PlayObserved::No => !session.free && !self.earns_or_unlocks(&session.entry_id),
+        };
+        let entry = own.then(|| UsageCounter::Entry(session.entry_id.clone()));
+        let budgets = session.budgets.iter().filter(|_| !session.free).cloned().map(UsageCounter::Budget);
+        entry.into_iter().chain(budgets).collect()
     }
 
     /// Charges usage in memory, and adds it to the pending writes, which may wait for the next change.
     pub(super) fn charge_usage(&mut self, key: UsageKey, amount: Duration) {
         self.usage.add(&key, amount);
-        let pending = self.effects.writes.iter_mut().find_map(|write| match write {
-            StoreWrite::AddUsage { key: pending, amount } if *pending == key => Some(amount),
-            _ => None,
-        });
-        match pending {
-            Some(pending) => *pending = pending.saturating_add(amount),
-            None => self.effects.writes.push(StoreWrite::AddUsage { key, amount }),
-        }
-    }
-
-    /// Returns whether usage of the session's entry benefits the child: it earns time, unlocks another entry, or is
-    /// free.
-    fn use_is_rewarded(&self) -> bool {
-        let Some(session) = &self.snapshot.session else { return false };
-        session.free || self.earns_or_unlocks(&session.entry_id)
+        let pending = self.effects.usage.entry(key).or_default();
+        *pending = pending.saturating_add(amount);
     }
 
     /// Returns whether usage of an entry earns time or unlocks another entry.
@@ -161,21 +223,24 @@ impl CoreEngine {
             || self.policy.entries().iter().any(unlocks)
     }
 
-    /// Brings the end of the session forward to what the quotas of its day leave, so that no change of the clock gives
+    /// Brings the end of a session forward to what the quotas of its day leave, so that no change of the clock gives
     /// it more (S4.2, S4.5).
-    pub(super) fn shorten_to_quota(&mut self, now: ClockReading) {
-        let Some(session) = &self.snapshot.session else { return };
+    pub(super) fn shorten_to_quota(&mut self, session_id: &SessionId, now: ClockReading) {
+        let Some(session) = self.sessions.get(session_id) else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
         let at = self.evaluation_time(now);
         let left = self.evaluation_context(at).quota_left(&session.profile, entry, at);
         let Some(left) = left else { return };
-        let end = Deadline::after(now.mono, left, self.counting_mode());
-        if let Some(session) = &mut self.snapshot.session {
-            session.ends.run = earlier_deadline(session.ends.run, Some(end), now);
+        let end = Deadline::after(now.mono, left, session.run_clock(self.counting_mode()));
+        let run = earlier_deadline(session.ends.run, Some(end), now);
+        if run != session.ends.run
+            && let Some(session) = self.sessions.get_mut(session_id)
+        {
+            session.ends.run = run;
         }
     }
 
-    /// Starts the cooldown after a session, and adds the session to the time played in a row.
+    /// Starts the cooldown after a session that is over, and adds the session to the time played in a row.
     pub(super) fn start_pauses(&mut self, session: &SessionRecord, reason: &EndReason, now: ClockReading) {
         if !session.cooldown.is_zero() && !self.excuse_crash(session, reason, now) {
             let until = self.pause_end(now, session.cooldown);
@@ -183,19 +248,36 @@ impl CoreEngine {
             self.cooldowns.insert(key.clone(), until);
             self.effects.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
         }
+        if session.is_counting() {
+            self.interrupt_streak(session, now);
+        }
+    }
+
+    /// Starts the break that would end the streak of a profile, because a session of it no longer counts. As long as
+    /// another session counts, the streak goes on in that one.
+    pub(super) fn interrupt_streak(&mut self, session: &SessionRecord, now: ClockReading) {
         if let Some(rule) = self.policy.rules().breaks {
-            let played = session.in_a_row.saturating_add(session.charged);
+            let others = self.running_streak(&session.profile).unwrap_or_default();
+            let played = session.played_in_a_row().max(others);
             let streak = PlayStreak { played, rested: self.pause_end(now, rule.length) };
             self.snapshot.streaks.insert(session.profile.clone(), streak);
+            self.save_snapshot();
         }
+    }
+
+    /// Returns the time played in a row by the sessions of a profile that count now, as far as they have been charged.
+    pub(super) fn running_streak(&self, profile: &ProfileId) -> Option<Duration> {
+        let counting = self.sessions.of_profile(profile).filter(|session| session.is_counting());
+        counting.map(SessionRecord::played_in_a_row).max()
     }
 
     /// Returns the time played in a row so far; zero if a break has ended the streak.
     pub(super) fn streak_so_far(&self, profile: &ProfileId, at: EvaluationTime) -> Duration {
-        let streak = self.snapshot.streaks.get(profile);
-        let goes_on =
-            streak.filter(|streak| self.evaluation_context(at).pending_until(streak.rested, at).is_some());
-        goes_on.map_or(Duration::ZERO, |streak| streak.played)
+        let ended = || {
+            let streak = self.snapshot.streaks.get(profile)?;
+            self.evaluation_context(at).pending_until(streak.rested, at).map(|_| streak.played)
+        };
+        self.running_streak(profile).or_else(ended).unwrap_or_default()
     }
 
     pub(super) fn pause_end(&self, now: ClockReading, length: Duration) -> PauseEnd {
@@ -205,40 +287,4 @@ impl CoreEngine {
             boot: BootInstant::new(self.environment.boot, at),
         }
     }
-}
-
-/// Splits the time that ends at `end` at every midnight, over the days from `first` to `last`.
-fn split_by_day(
-    zone: &TimeZone,
-    first: Day,
-    last: Day,
-    end: Timestamp,
-    elapsed: Duration,
-) -> Vec<(Day, Duration)> {
-    let mut cursor = end.saturating_sub(elapsed).unwrap_or(Timestamp::MIN);
-    let wall = ZoneClock::cached_from(zone, cursor);
-    let (mut left, mut parts) = (elapsed, Vec::new());
-    while !left.is_zero() {
-        let day = wall.local(cursor).day().clamp(first, last);
-        // The rest goes to the last day, even if the wall clock was set back.
-        let midnight = wall.end_of_day(cursor, day).filter(|_| day < last);
-        let part = midnight.map_or(left, |midnight| duration_between(midnight, cursor).min(left));
-        parts.push((day, part));
-        left -= part;
-        cursor = midnight.unwrap_or(end);
-    }
-    parts
-}
-
-/// Returns the counters that a session is charged to. The entry's own counter is left out for unobserved time that
-/// would be rewarded.
-fn usage_keys(session: &SessionRecord, day: Day, own: bool) -> Vec<UsageKey> {
-    let key = |counter| UsageKey { profile: session.profile.clone(), counter, day };
-    let entry = own.then(|| UsageCounter::Entry(session.entry_id.clone())).into_iter();
-    let budgets = session.budgets.iter().filter(|_| !session.free).cloned().map(UsageCounter::Budget);
-    entry.chain(budgets).map(key).collect()
-}
-
-fn duration_between(later: Timestamp, earlier: Timestamp) -> Duration {
-    Duration::try_from(later.duration_since(earlier)).unwrap_or_default()
 }

@@ -27,7 +27,9 @@ impl CoreEngine {
     pub(super) fn observe(&mut self, now: ClockReading) {
         let before = self.last_seen.replace(now);
         let set = before.is_some_and(|before| wall_clock_was_set(before, now));
-        self.clock_changes.needs_recheck |= set || before.is_none();
+        if set || before.is_none() {
+            self.recheck_plans();
+        }
         self.clock_changes.clock_set |= set;
         self.clock_changes.slept |=
             before.is_some_and(|before| now.mono.suspended_since(before.mono) > CLOCK_JITTER);
@@ -55,6 +57,11 @@ impl CoreEngine {
                 }
             }
         }
+    }
+
+    /// Lets the next tick check the plan of every session against the quotas.
+    fn recheck_plans(&mut self) {
+        self.unchecked_plans.extend(self.sessions.iter().map(|session| session.session_id.clone()));
     }
 
     /// Returns the latest time ever seen, if the clock is too far behind it. Both are instants, so that a journey to
@@ -164,7 +171,7 @@ impl CoreEngine {
         self.clock_changes.untrusted = false;
         self.observe(now);
         // The session may be charged to another day from now on.
-        self.clock_changes.needs_recheck = true;
+        self.recheck_plans();
         self.append_audit(now, actor, AuditKind::ClockTrusted);
         self.save_snapshot();
         self.announce(CoreEvent::EntryAvailabilityChanged);
@@ -201,7 +208,7 @@ impl CoreEngine {
         self.environment.zone = zone;
         self.observe(now);
         self.next_change = NextChange::Unknown;
-        self.clock_changes.needs_recheck = true;
+        self.recheck_plans();
         self.append_audit(now, POLICY_ACTOR, AuditKind::ZoneChanged { zone: name });
         self.save_snapshot();
         self.announce(CoreEvent::EntryAvailabilityChanged);
@@ -224,7 +231,7 @@ impl CoreEngine {
         let before = self.snapshot.mode.clone();
         self.effects.grant_provisionally(ProvisionalGrant::Mode { before });
         self.set_mode(mode, actor, now);
-        let applies = self.get_state(now).mode;
+        let applies = self.mode(now).to_owned();
         self.answer(Ok(applies))
     }
 

@@ -1,5 +1,6 @@
 //! Effects: the orders that a change of the engine gives to the daemon, in the order in which they are carried out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use shepherd_util::{ClockReading, GrantId, RequestId, SessionId};
 use super::{CoreEngine, CoreEvent};
 use crate::policy::{ModeName, WindowDisplay};
 use crate::session::SessionPlan;
-use crate::state::{ClockRecord, StoreWrite};
+use crate::state::{ClockRecord, StoreWrite, UsageKey};
 
 /// A complete order to the daemon: carrying it out needs no decision and no look at the engine's state.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,8 @@ pub enum Effect {
 pub enum ProvisionalGrant {
     /// An approved launch. Its program starts when the approval is durable.
     Launch(Arc<SessionPlan>),
+    /// A session that was adopted. It ends if its record can't be written.
+    Adoption(SessionId),
     Grant(GrantId),
     /// A time request that was answered with a grant.
     RequestAnswer {
@@ -75,9 +78,11 @@ impl Effects {
     pub fn discard_audit_lines(&mut self, is_unwanted: impl Fn(&AuditKind) -> bool) {
         let is_kept = |write: &StoreWrite| match write {
             StoreWrite::AppendAudit(line) => !is_unwanted(&line.what),
-            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
-                true
-            }
+            StoreWrite::AddUsage { .. }
+            | StoreWrite::SetCooldown { .. }
+            | StoreWrite::SaveSession(_)
+            | StoreWrite::DeleteSession(_)
+            | StoreWrite::SaveSnapshot(_) => true,
         };
         for effect in &mut self.0 {
             if let Effect::Persist { writes, .. } = effect {
@@ -119,7 +124,11 @@ pub struct EngineReply<T> {
 pub(super) struct EffectBuffer {
     /// Orders to the host that wait for no write.
     host_orders: Vec<Effect>,
+    /// Usage that was charged, by counter and day.
+    pub(super) usage: BTreeMap<UsageKey, Duration>,
     pub(super) writes: Vec<StoreWrite>,
+    /// True if the snapshot has changed.
+    snapshot_changed: bool,
     grants: Option<ProvisionalGrant>,
     spawn: Option<Arc<SessionPlan>>,
     events: Vec<CoreEvent>,
@@ -150,21 +159,22 @@ impl EffectBuffer {
     pub(super) fn has_announcements(&self) -> bool {
         !self.events.is_empty()
     }
-
-    fn take(&mut self) -> Effects {
-        let Self { host_orders, writes, grants, spawn, events } = std::mem::take(self);
-        let persist = (!writes.is_empty()).then_some(Effect::Persist { writes, grants });
-        let events = events.into_iter().map(Effect::Announce);
-        Effects(
-            host_orders.into_iter().chain(persist).chain(spawn.map(Effect::Spawn)).chain(events).collect(),
-        )
-    }
 }
 
 impl CoreEngine {
     /// Hands out the effects of the change that ends here.
     pub(super) fn take_effects(&mut self) -> Effects {
-        self.effects.take()
+        let EffectBuffer { host_orders, usage, writes: others, snapshot_changed, grants, spawn, events } =
+            std::mem::take(&mut self.effects);
+        let usage = usage.into_iter().map(|(key, amount)| StoreWrite::AddUsage { key, amount });
+        let snapshot = snapshot_changed.then(|| StoreWrite::SaveSnapshot(Box::new(self.snapshot.clone())));
+        let writes: Vec<StoreWrite> =
+            usage.chain(others).chain(self.sessions.take_writes()).chain(snapshot).collect();
+        let persist = (!writes.is_empty()).then_some(Effect::Persist { writes, grants });
+        let events = events.into_iter().map(Effect::Announce);
+        Effects(
+            host_orders.into_iter().chain(persist).chain(spawn.map(Effect::Spawn)).chain(events).collect(),
+        )
     }
 
     pub(super) fn answer<T>(&mut self, answer: T) -> EngineReply<T> {
@@ -191,9 +201,8 @@ impl CoreEngine {
         self.effects.writes.push(StoreWrite::AppendAudit(Box::new(event)));
     }
 
+    /// Writes the snapshot with the effects of this change.
     pub(super) fn save_snapshot(&mut self) {
-        // Only the last snapshot of a change matters.
-        self.effects.writes.retain(|write| !matches!(write, StoreWrite::SaveSnapshot(_)));
-        self.effects.writes.push(StoreWrite::SaveSnapshot(Box::new(self.snapshot.clone())));
+        self.effects.snapshot_changed = true;
     }
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use shepherd_api::{
-    EndReason, EventKind, GrantView, SessionPhase, SessionView, TimeRequestView, WarningSeverity,
+    EndReason, EventKind, GrantView, SessionCounting, SessionPhase, SessionView, TimeRequestView,
+    WarningSeverity,
 };
 use shepherd_util::{ClockReading, DeadlineClock, EntryId, MonotonicInstant, SessionId};
 
 use super::CoreEngine;
-use crate::session::{SessionPlan, SessionRecord, SessionStage};
+use crate::session::{SessionPlan, SessionRecord, SessionStage, launch_slot};
 
 /// Something that happened and that clients are told about (S3.7).
 #[derive(Clone, Debug, PartialEq)]
@@ -54,10 +55,19 @@ pub enum CoreEvent {
 }
 
 impl CoreEngine {
-    /// Returns the session as clients see it, if there is one.
+    /// Returns a session as clients see it.
     #[must_use]
-    pub fn session_view(&self, now: ClockReading) -> Option<SessionView> {
-        self.snapshot.session.as_ref().map(|session| build_session_view(session, now, self.counting_mode()))
+    pub fn session_view(&self, session_id: &SessionId, now: ClockReading) -> Option<SessionView> {
+        self.sessions.get(session_id).map(|session| build_session_view(session, now, self.counting_mode()))
+    }
+
+    /// Returns all sessions as clients see them, the oldest first.
+    #[must_use]
+    pub fn session_views(&self, now: ClockReading) -> Vec<SessionView> {
+        let mut sessions: Vec<&SessionRecord> = self.sessions.iter().collect();
+        sessions.sort_by_key(|session| (session.started_at, &session.session_id));
+        let view = |session| build_session_view(session, now, self.counting_mode());
+        sessions.into_iter().map(view).collect()
     }
 
     /// Returns an event in the form of the protocol. Call this right after the change that announced the event, because
@@ -109,7 +119,7 @@ impl CoreEngine {
         now: ClockReading,
         build: impl FnOnce(&SessionRecord) -> EventKind,
     ) -> EventKind {
-        match self.snapshot.session.as_ref().filter(|session| session.session_id == *session_id) {
+        match self.sessions.get(session_id) {
             Some(session) => build(session),
             None => EventKind::StateChanged { snapshot: self.get_state(now) },
         }
@@ -125,6 +135,8 @@ impl SessionPlan {
             entry_id: self.entry_id.clone(),
             label: self.entry.label.clone(),
             profile: self.profile.clone(),
+            slot: launch_slot(&self.entry).unwrap_or_default(),
+            counting: SessionCounting::Active,
             phase: SessionPhase::Launching,
             warned: None,
             started_at: self.started_at,
@@ -148,6 +160,8 @@ fn build_session_view(session: &SessionRecord, now: ClockReading, counting: Dead
         entry_id: session.entry_id.clone(),
         label: session.label.clone(),
         profile: session.profile.clone(),
+        slot: session.slot.clone(),
+        counting: session.counting,
         phase,
         warned,
         started_at: session.started_at,

@@ -1,11 +1,11 @@
-//! Moves the deadlines of the running session, and its warnings with them, when grants begin or end (S2.7, S3.5b).
+//! Moves the deadlines of running sessions, and their warnings with them, when grants begin or end (S2.7, S3.5b).
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView, SessionView};
-use shepherd_util::{ClockReading, Deadline, DeadlineClock, GrantId};
+use shepherd_util::{ClockReading, Deadline, DeadlineClock, GrantId, SessionId};
 
 use super::errors::GrantError;
 use super::grants::{MovedDeadlines, NewGrant};
@@ -23,30 +23,32 @@ pub struct ExtendedSession {
 }
 
 impl CoreEngine {
-    /// Extends the running session, or one whose program is being started, beyond all limits except the ceilings. The
-    /// extension is recorded as a grant. The answer is an error if there is no session, it is being ended, or the
+    /// Extends a running session, or one whose program is being started, beyond all limits except the ceilings. The
+    /// extension is recorded as a grant. The answer is an error if there is no such session, it is being ended, or the
     /// ceilings forbid the grant.
-    pub fn extend_current(
+    pub fn extend_session(
         &mut self,
+        session_id: &SessionId,
         by: Duration,
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
     ) -> EngineReply<Result<ExtendedSession, GrantError>> {
-        let extended = self.try_extend(by, grant_id, actor, now);
+        let extended = self.try_extend(session_id, by, grant_id, actor, now);
         let extended = extended.inspect(|extended| self.announce_given(&extended.grant));
         self.answer(extended)
     }
 
     fn try_extend(
         &mut self,
+        session_id: &SessionId,
         by: Duration,
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
     ) -> Result<ExtendedSession, GrantError> {
         self.observe(now);
-        let session = match &self.snapshot.session {
+        let session = match self.sessions.get(session_id) {
             None => Err(GrantError::NoSession),
             Some(session) if session.stage.end_reason().is_some() => Err(GrantError::SessionEnding),
             Some(session) => Ok(session),
@@ -61,14 +63,13 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        let grant = self.apply_grant(new, MovedDeadlines::RunAndWindow, now)?;
-        let session = self.session_view(now).ok_or(GrantError::NoSession)?;
+        let grant = self.apply_grant(new, &MovedDeadlines::OfSession(session_id.clone()), now)?;
+        let session = self.session_view(session_id, now).ok_or(GrantError::NoSession)?;
         Ok(ExtendedSession { session, grant })
     }
 
-    /// Returns how far the window of the running session has to move for this much more time, as far as it may.
-    fn window_extension_for(&self, by: Duration, now: ClockReading) -> Duration {
-        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
+    /// Returns how far the window of a session has to move for this much more time, as far as it may.
+    fn window_extension_for(&self, session: &SessionRecord, by: Duration, now: ClockReading) -> Duration {
         let Some(window) = session.ends.window else { return Duration::ZERO };
         let left = window.remaining(now.mono);
         let end = session.ends.remaining(now.mono).unwrap_or(left);
@@ -84,17 +85,18 @@ impl CoreEngine {
         })
     }
 
-    pub(super) fn session_for_grant(&self, grant: &GrantView) -> Option<&SessionRecord> {
-        let goes_on = |session: &&SessionRecord| session.stage.end_reason().is_none();
-        let session = self.snapshot.session.as_ref().filter(goes_on)?;
-        let in_scope = grant.scope.includes(&session.entry_id, &session.budgets);
-        (in_scope && grant.is_for(&session.profile)).then_some(session)
+    /// Returns the sessions that a grant applies to.
+    pub(super) fn sessions_for_grant(&self, grant: &GrantView) -> impl Iterator<Item = &SessionRecord> {
+        self.sessions.iter().filter(|session| is_granted_to(grant, session))
     }
 
-    /// Extends the running session by grants that were given in advance and become valid now.
-    pub(super) fn apply_due_grants(&mut self, now: ClockReading) {
+    /// Extends a session by grants that were given in advance and become valid now.
+    pub(super) fn apply_due_grants(&mut self, session_id: &SessionId, now: ClockReading) {
+        let Some(session) = self.sessions.get(session_id) else { return };
+        if self.snapshot.grants.is_empty() {
+            return;
+        }
         let at = self.effective_time(now);
-        let Some(session) = &self.snapshot.session else { return };
         // Grants that were valid before are part of the plan, and those given since are among the extensions.
         let begins = |grant: &&GrantView| {
             session.judged_at < grant.valid_from
@@ -103,39 +105,48 @@ impl CoreEngine {
         };
         let starting: Vec<GrantView> = self.snapshot.grants.iter().filter(begins).cloned().collect();
         for grant in &starting {
-            self.extend_session(grant, MovedDeadlines::RunOnly, now);
+            self.extend_by_grant(session_id, grant, &MovedDeadlines::RunOnly, now);
         }
     }
 
-    pub(super) fn extend_session(&mut self, grant: &GrantView, moved: MovedDeadlines, now: ClockReading) {
-        if self.session_for_grant(grant).is_none() {
-            return;
-        }
+    /// Extends a session by a grant, if the grant applies to it.
+    pub(super) fn extend_by_grant(
+        &mut self,
+        session_id: &SessionId,
+        grant: &GrantView,
+        moved: &MovedDeadlines,
+        now: ClockReading,
+    ) {
+        let session = self.sessions.get(session_id).filter(|session| is_granted_to(grant, session));
+        let Some(session) = session.filter(|_| moved.includes(session_id)) else { return };
+        let profile = session.profile.clone();
+        // The limits are compared with usage up to now.
+        self.charge_profile(&profile, now);
+        let Some(session) = self.sessions.get(session_id) else { return };
         let (run, window) = match grant.gift {
             // A larger budget doesn't mean a longer run: only the limit of the budget moves, the other limits stay.
             GrantKind::Extra { amount } if matches!(grant.scope, EntryScope::Budget { .. }) => {
-                (self.run_headroom(now).min(amount.into()), Duration::ZERO)
+                (self.run_headroom(session, now).min(amount.into()), Duration::ZERO)
             }
             GrantKind::Extra { amount } => match moved {
                 MovedDeadlines::RunOnly => (amount.into(), Duration::ZERO),
-                MovedDeadlines::RunAndWindow => {
-                    (amount.into(), self.window_extension_for(amount.into(), now))
+                MovedDeadlines::OfSession(_) => {
+                    (amount.into(), self.window_extension_for(session, amount.into(), now))
                 }
             },
             GrantKind::OpenUntil { until } => {
-                (Duration::ZERO, self.window_shortfall(until.min(grant.lapses_at), now))
+                (Duration::ZERO, self.window_shortfall(session, until.min(grant.lapses_at), now))
             }
         };
-        self.move_deadlines(&grant.grant_id, run, window);
+        self.move_deadlines(session_id, &grant.grant_id, run, window);
         // Other quotas may allow less than this grant gives.
-        self.shorten_to_quota(now);
-        self.rearm_warnings(now);
+        self.shorten_to_quota(session_id, now);
+        self.rearm_warnings(session_id, now);
     }
 
-    /// Returns how far the window of the running session has to move to be open until then. If that time is inside
-    /// another window, the session goes on to the end of that window.
-    fn window_shortfall(&self, until: Timestamp, now: ClockReading) -> Duration {
-        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
+    /// Returns how far the window of a session has to move to be open until then. If that time is inside another window,
+    /// the session goes on to the end of that window.
+    fn window_shortfall(&self, session: &SessionRecord, until: Timestamp, now: ClockReading) -> Duration {
         let Some(window) = session.ends.window else { return Duration::ZERO };
         let at = self.evaluation_time(now);
         let facts = self.evaluation_context(at);
@@ -147,30 +158,36 @@ impl CoreEngine {
         left.saturating_sub(window.remaining(now.mono))
     }
 
-    /// Returns how much longer the running session could go on by all rules but its present end.
-    fn run_headroom(&self, now: ClockReading) -> Duration {
-        let end = self.snapshot.session.as_ref().and_then(|session| session.ends.run);
-        let left = end.and_then(|end| Some((self.run_left_by_rules(now)?, end)));
+    /// Returns how much longer a session could go on by all rules but its present end.
+    pub(super) fn run_headroom(&self, session: &SessionRecord, now: ClockReading) -> Duration {
+        let left = session.ends.run.and_then(|end| Some((self.run_left_by_rules(session, now)?, end)));
         left.map_or(Duration::ZERO, |(left, end)| left.saturating_sub(end.remaining(now.mono)))
     }
 
-    /// Returns how long the running session could go on by all rules and grants but its present end and its window;
-    /// `None` if there is no limit.
-    pub(super) fn run_left_by_rules(&self, now: ClockReading) -> Option<Duration> {
-        let session = self.snapshot.session.as_ref()?;
+    /// Returns how long a session could go on by all rules and grants but its present end and its window; `None` if there
+    /// is no limit. The session has been charged up to now.
+    pub(super) fn run_left_by_rules(&self, session: &SessionRecord, now: ClockReading) -> Option<Duration> {
         let entry = self.policy.entry(&session.entry_id)?;
         let at = self.evaluation_time(now);
         let longer = session.extensions.iter().filter(|more| !self.is_of_budget(more)).map(|more| more.run);
         let granted = longer.fold(Duration::ZERO, Duration::saturating_add);
-        let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
+        let left = |limit: Duration, used: Duration| limit.saturating_add(granted).saturating_sub(used);
         let quota = self.evaluation_context(at).quota_left(&session.profile, entry, at);
-        let in_a_row = self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(session.in_a_row));
-        [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min()
+        let run = entry.limits.max_run.map(|max_run| left(max_run, session.charged));
+        let breaks = self.policy.rules().breaks;
+        let in_a_row = breaks.map(|rule| left(rule.after, session.played_in_a_row()));
+        [quota, run, in_a_row].into_iter().flatten().min()
     }
 
-    /// Moves the deadlines of the running session, and remembers which grant moved them.
-    fn move_deadlines(&mut self, grant_id: &GrantId, run: Duration, window: Duration) {
-        let Some(session) = &mut self.snapshot.session else { return };
+    /// Moves the deadlines of a session, and remembers which grant moved them.
+    fn move_deadlines(
+        &mut self,
+        session_id: &SessionId,
+        grant_id: &GrantId,
+        run: Duration,
+        window: Duration,
+    ) {
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
         session.ends.run = session.ends.run.map(|end| end.extended(run));
         session.ends.window = session.ends.window.map(|end| end.extended(window));
         let grant_id = grant_id.clone();
@@ -183,38 +200,47 @@ impl CoreEngine {
         }
     }
 
-    /// Takes back the time that a grant gave to the running session, at its launch or later. The grant may have lapsed
-    /// since, or may not have begun.
-    pub(super) fn retract_from_session(&mut self, grant: &GrantView, now: ClockReading) {
-        let (at, closes) = (self.effective_time(now), self.ungranted_window_end(now));
-        let concerned = self.session_for_grant(grant).is_some();
-        let goes_on = |session: &&mut SessionRecord| session.stage.end_reason().is_none();
-        let Some(session) = self.snapshot.session.as_mut().filter(goes_on) else { return };
-        let planned = session.ends;
+    /// Takes back the time that a grant gave to a session, at its launch or later. The grant may have lapsed since, or
+    /// may not have begun.
+    pub(super) fn retract_from_session(
+        &mut self,
+        session_id: &SessionId,
+        grant: &GrantView,
+        now: ClockReading,
+    ) {
+        let goes_on = |session: &&SessionRecord| session.stage.end_reason().is_none();
+        let Some(session) = self.sessions.get(session_id).filter(goes_on) else { return };
+        let (at, planned) = (self.effective_time(now), session.ends);
         let had = session.extensions.iter().position(|known| known.grant_id == grant.grant_id);
-        if had.is_none() && !concerned {
-            return;
+        let closes = match (had, grant.gift) {
+            (None, _) if !is_granted_to(grant, session) => return,
+            (None, GrantKind::OpenUntil { .. }) if grant.is_valid_at(at) => {
+                self.ungranted_window_end(session, now)
+            }
+            _ => None,
+        };
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            if let Some(position) = had {
+                let SessionExtension { run, window, .. } = session.extensions.remove(position);
+                session.ends.run = session.ends.run.map(|end| end.before(run));
+                session.ends.window = session.ends.window.map(|end| end.before(window));
+            }
+            if let Some(closes) = closes {
+                session.ends.window = earlier_deadline(session.ends.window, Some(closes), now);
+            }
         }
-        if let Some(position) = had {
-            let SessionExtension { run, window, .. } = session.extensions.remove(position);
-            session.ends.run = session.ends.run.map(|end| end.before(run));
-            session.ends.window = session.ends.window.map(|end| end.before(window));
-            self.reapply_window_grants(at, now);
-        } else if let (GrantKind::OpenUntil { .. }, Some(closes), true) =
-            (grant.gift, closes, grant.is_valid_at(at))
-        {
-            session.ends.window = earlier_deadline(session.ends.window, Some(closes), now);
+        if had.is_some() {
+            self.reapply_window_grants(session_id, at, now);
         }
-        self.shorten_to_quota(now);
-        let ends = self.snapshot.session.as_ref().map(|session| session.ends);
-        if ends != Some(planned) {
-            self.rearm_warnings(now);
+        self.shorten_to_quota(session_id, now);
+        if self.sessions.get(session_id).is_some_and(|session| session.ends != planned) {
+            self.rearm_warnings(session_id, now);
         }
     }
 
-    /// Moves the window again by the other grants of the session, which may open the same hours as the revoked grant.
-    fn reapply_window_grants(&mut self, at: Timestamp, now: ClockReading) {
-        let Some(session) = &self.snapshot.session else { return };
+    /// Moves the window again by the other grants of a session, which may open the same hours as the revoked grant.
+    fn reapply_window_grants(&mut self, session_id: &SessionId, at: Timestamp, now: ClockReading) {
+        let Some(session) = self.sessions.get(session_id) else { return };
         let had = |grant: &&GrantView| {
             grant.is_valid_at(at) && session.extensions.iter().any(|more| more.grant_id == grant.grant_id)
         };
@@ -224,14 +250,15 @@ impl CoreEngine {
         };
         let others: Vec<_> = self.snapshot.grants.iter().filter(had).filter_map(until).collect();
         for (grant_id, until) in others {
-            self.move_deadlines(&grant_id, Duration::ZERO, self.window_shortfall(until, now));
+            let Some(session) = self.sessions.get(session_id) else { return };
+            let window = self.window_shortfall(session, until, now);
+            self.move_deadlines(session_id, &grant_id, Duration::ZERO, window);
         }
     }
 
-    /// Returns when the window of the running session closes by the rules and grants that apply now. A window that is
-    /// already closed closes now.
-    fn ungranted_window_end(&self, now: ClockReading) -> Option<Deadline> {
-        let session = self.snapshot.session.as_ref()?;
+    /// Returns when the window of a session closes by the rules and grants that apply now. A window that is already
+    /// closed closes now.
+    fn ungranted_window_end(&self, session: &SessionRecord, now: ClockReading) -> Option<Deadline> {
         let entry = self.policy.entry(&session.entry_id)?;
         let finding = self.evaluate_running(session, entry, now);
         if finding.reasons.iter().any(is_outside_hours) {
@@ -243,20 +270,20 @@ impl CoreEngine {
 
     /// Plans the warnings anew after the end was moved (S3.5b): those that fit before the new end come, none of them
     /// twice for one end.
-    pub(super) fn rearm_warnings(&mut self, now: ClockReading) {
-        let Some(session) = &mut self.snapshot.session else { return };
+    pub(super) fn rearm_warnings(&mut self, session_id: &SessionId, now: ClockReading) {
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
         if let Some(entry) = self.policy.entry(&session.entry_id) {
             restore_given_warnings(session, entry);
         }
         session.replan_warnings(session.ends.remaining(now.mono));
-        self.announce_deadline(now);
+        self.announce_deadline(session_id, now);
     }
 
     /// Records and announces the time that is left.
-    pub(super) fn announce_deadline(&mut self, now: ClockReading) {
-        let Some(session) = &self.snapshot.session else { return };
+    pub(super) fn announce_deadline(&mut self, session_id: &SessionId, now: ClockReading) {
+        let Some(session) = self.sessions.get(session_id) else { return };
         let remaining = session.ends.remaining(now.mono);
-        let session_id = session.session_id.clone();
+        let session_id = session_id.clone();
         let left = remaining.map(Into::into);
         self.append_audit(
             now,
@@ -265,6 +292,13 @@ impl CoreEngine {
         );
         self.announce(CoreEvent::DeadlineChanged { session_id, remaining });
     }
+}
+
+/// Returns whether a grant applies to a session that isn't being ended.
+fn is_granted_to(grant: &GrantView, session: &SessionRecord) -> bool {
+    session.stage.end_reason().is_none()
+        && grant.scope.includes(&session.entry_id, &session.budgets)
+        && grant.is_for(&session.profile)
 }
 
 /// Adds the warnings that an older daemon dropped from its record when it gave them.

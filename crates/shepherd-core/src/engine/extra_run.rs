@@ -45,7 +45,7 @@ impl CoreEngine {
         let entry = self.policy.entry(&session.entry_id);
         let max_run = entry.map_or(Some(Duration::ZERO), |entry| entry.limits.max_run);
         let beyond_run = max_run.map(|max_run| session.charged.saturating_sub(max_run));
-        let in_a_row = session.in_a_row.saturating_add(session.charged);
+        let in_a_row = session.played_in_a_row();
         let beyond_break = self.policy.rules().breaks.map(|rule| in_a_row.saturating_sub(rule.after));
         let mut left = beyond_run.max(beyond_break).unwrap_or_default();
         let longer: Vec<_> = session.extensions.iter().filter(|more| !self.is_of_budget(more)).collect();
@@ -90,7 +90,7 @@ impl CoreEngine {
         let is_extra = matches!(grant.gift, GrantKind::Extra { .. });
         // A running session may have a limit that the policy doesn't have any more.
         let extends_session = |session: &SessionRecord| session.ends.run.is_some();
-        if !is_extra || self.session_for_grant(grant).is_some_and(extends_session) {
+        if !is_extra || self.sessions_for_grant(grant).any(extends_session) {
             return Ok(());
         }
         let days: Vec<Day> = {

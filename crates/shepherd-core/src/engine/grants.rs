@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView};
-use shepherd_util::{ClockReading, GrantId, ProfileId};
+use shepherd_util::{ClockReading, GrantId, ProfileId, SessionId};
 
 use super::errors::GrantError;
 use super::{CoreEngine, CoreEvent, EngineReply, NextChange, ProvisionalGrant};
@@ -32,20 +32,28 @@ pub struct NewGrant {
 /// The most extra time in one grant. More than a year is a mistake, and every record can hold this number.
 const MAX_GRANT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The deadlines of the running session that a grant of extra time moves.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The deadlines of running sessions that a grant of extra time moves.
 pub(super) enum MovedDeadlines {
-    /// The run gets longer; the window still closes on time.
+    /// The runs of all sessions that it applies to get longer; their windows still close on time.
     RunOnly,
-    /// The session goes on past the end of its window, too.
-    RunAndWindow,
+    /// This session gets longer, also past the end of its window, and no other does.
+    OfSession(SessionId),
+}
+
+impl MovedDeadlines {
+    pub(super) fn includes(&self, session_id: &SessionId) -> bool {
+        match self {
+            Self::RunOnly => true,
+            Self::OfSession(only) => only == session_id,
+        }
+    }
 }
 
 impl CoreEngine {
-    /// Gives a grant, possibly in advance. A running session that it applies to is extended at once. The answer is the
+    /// Gives a grant, possibly in advance. Running sessions that it applies to are extended at once. The answer is the
     /// grant, or an error if the policy's ceilings forbid it or the grant makes no sense.
     pub fn grant(&mut self, new: NewGrant, now: ClockReading) -> EngineReply<Result<GrantView, GrantError>> {
-        let given = self.apply_grant(new, MovedDeadlines::RunOnly, now);
+        let given = self.apply_grant(new, &MovedDeadlines::RunOnly, now);
         let given = given.inspect(|grant| self.announce_given(grant));
         self.answer(given)
     }
@@ -59,7 +67,7 @@ impl CoreEngine {
     pub(super) fn apply_grant(
         &mut self,
         new: NewGrant,
-        moved: MovedDeadlines,
+        moved: &MovedDeadlines,
         now: ClockReading,
     ) -> Result<GrantView, GrantError> {
         self.observe(now);
@@ -75,7 +83,7 @@ impl CoreEngine {
     fn try_apply_grant(
         &mut self,
         new: NewGrant,
-        moved: MovedDeadlines,
+        moved: &MovedDeadlines,
         now: ClockReading,
     ) -> Result<GrantView, GrantError> {
         if let Some(detail) = &self.store_trouble {
@@ -120,19 +128,23 @@ impl CoreEngine {
         self.check_recipient(&grant)?;
         // An extension is for the session that runs, and its run part isn't given to the next one.
         match (moved, grant.gift, &grant.profile) {
-            (MovedDeadlines::RunAndWindow, GrantKind::Extra { amount }, Some(profile)) => {
+            (MovedDeadlines::OfSession(_), GrantKind::Extra { amount }, Some(profile)) => {
                 self.add_extra_run_use(&grant.grant_id, profile, amount.into(), now);
             }
             _ => self.check_effect(&grant)?,
         }
-        self.charge(now);
+        self.charge_for_grant(&grant, now);
         let granted = AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: grant_json(&grant) };
         self.append_audit(now, &new.actor, granted);
         self.snapshot.grants.push(grant.clone());
         self.next_change = NextChange::Unknown;
         self.announce(CoreEvent::EntryAvailabilityChanged);
         if grant.is_valid_at(at) {
-            self.extend_session(&grant, moved, now);
+            let concerned: Vec<SessionId> =
+                self.sessions_for_grant(&grant).map(|session| session.session_id.clone()).collect();
+            for session_id in concerned {
+                self.extend_by_grant(&session_id, &grant, moved, now);
+            }
         }
         self.save_snapshot();
         Ok(grant)
@@ -160,19 +172,34 @@ impl CoreEngine {
         now: ClockReading,
     ) -> Result<GrantView, GrantError> {
         self.observe(now);
-        self.charge(now);
-        let held = self.snapshot.grants.iter_mut().find(|grant| grant.grant_id == *grant_id);
+        let held = self.snapshot.grants.iter().find(|grant| grant.grant_id == *grant_id);
         let grant = held
             .filter(|grant| grant.revoked_at.is_none())
             .ok_or_else(|| GrantError::UnknownGrant(grant_id.clone()))?;
         let held = grant.clone();
-        grant.revoked_at = Some(now.wall);
-        let revoked = grant.clone();
+        // The usage up to now is part of what is left.
+        self.charge_for_grant(&held, now);
+        let revoked = GrantView { revoked_at: Some(now.wall), ..held.clone() };
+        if let Some(grant) = self.snapshot.grants.iter_mut().find(|grant| grant.grant_id == *grant_id) {
+            grant.revoked_at = revoked.revoked_at;
+        }
         self.append_audit(now, actor, AuditKind::GrantRevoked { grant_id: grant_id.clone() });
         self.announce(CoreEvent::EntryAvailabilityChanged);
-        self.retract_from_session(&held, now);
+        let sessions: Vec<SessionId> =
+            self.sessions.iter().map(|session| session.session_id.clone()).collect();
+        for session_id in sessions {
+            self.retract_from_session(&session_id, &held, now);
+        }
         self.save_snapshot();
         Ok(revoked)
+    }
+
+    /// Charges the sessions of everyone who has a grant.
+    fn charge_for_grant(&mut self, grant: &GrantView, now: ClockReading) {
+        match &grant.profile {
+            Some(profile) => self.charge_profile(profile, now),
+            None => self.charge_all(now),
+        }
     }
 
     /// Checks that the profile, and the entry or budget, exist.

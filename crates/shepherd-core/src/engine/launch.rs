@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_api::{AuditKind, ReasonCode, SessionCounting, SessionSlot};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock, EntryId, ProfileId, SessionId};
 
 use super::{CoreEngine, CoreEvent, Effects, EngineReply, POLICY_ACTOR, ProvisionalGrant};
 use crate::evaluation::{EntryFinding, NoObserver};
 use crate::policy::{PolicyEntry, TimeCost, WindowDisplay};
-use crate::session::{ScheduledWarning, SessionDeadlines, SessionPlan, SessionRecord, SessionStage};
+use crate::session::{
+    ScheduledWarning, SessionDeadlines, SessionPlan, SessionRecord, SessionStage, launch_slot,
+};
 use crate::user_display::{UserDisplay, has_own_display};
 
 /// A request to run an entry.
@@ -51,11 +53,13 @@ impl CoreEngine {
     ) -> EngineReply<LaunchDecision> {
         self.observe(now);
         let profile = request.profile.clone().unwrap_or_else(|| self.policy.default_profile());
+        // What runs already uses up the same time.
+        self.charge_profile(&profile, now);
         let finding = self.evaluate_launch(request, &profile, now);
         let entry = self.policy.entry(&request.entry_id).filter(|_| finding.reasons.is_empty());
-        let decision = match entry.cloned() {
-            Some(entry) => self.approve_launch(request, entry, profile, &finding, now),
-            None => {
+        let decision = match entry.cloned().map(|entry| (launch_slot(&entry), entry)) {
+            Some((Some(slot), entry)) => self.approve_launch(request, entry, profile, slot, &finding, now),
+            Some((None, _)) | None => {
                 let (entry_id, reasons) = (request.entry_id.clone(), finding.reasons.clone());
                 let denied = AuditKind::LaunchDenied { entry_id, profile, reasons };
                 self.append_audit(now, &request.actor, denied);
@@ -74,12 +78,12 @@ impl CoreEngine {
     ) -> EntryFinding {
         let at = self.evaluation_time(now);
         match self.policy.entry(&request.entry_id) {
+            Some(entry) if launch_slot(entry).is_none() => {
+                EntryFinding { reasons: vec![ReasonCode::LoginEntry], ..EntryFinding::default() }
+            }
             // With several profiles, the engine must not choose one.
             Some(_) if request.profile.is_none() && self.policy.rules().profiles.len() > 1 => {
                 EntryFinding { reasons: vec![ReasonCode::NotForProfile], ..EntryFinding::default() }
-            }
-            Some(entry) if entry.kind.is_login() => {
-                EntryFinding { reasons: vec![ReasonCode::LoginEntry], ..EntryFinding::default() }
             }
             Some(entry) => self.evaluation_context(at).evaluate(profile, entry, at, &mut NoObserver),
             None => EntryFinding {
@@ -94,10 +98,11 @@ impl CoreEngine {
         request: &LaunchRequest,
         entry: PolicyEntry,
         profile: ProfileId,
+        slot: SessionSlot,
         finding: &EntryFinding,
         now: ClockReading,
     ) -> LaunchDecision {
-        let session = self.new_session(request, &entry, profile, finding, now);
+        let session = self.new_session(&request.session_id, &entry, profile, slot, finding, now);
         let approved = AuditKind::LaunchApproved {
             session_id: session.session_id.clone(),
             entry_id: session.entry_id.clone(),
@@ -106,28 +111,32 @@ impl CoreEngine {
         };
         self.append_audit(now, &request.actor, approved);
         self.announce(CoreEvent::SessionLaunching { session_id: session.session_id.clone() });
-        let plan = Arc::new(self.plan_session(request, &session, entry, now));
-        self.snapshot.session = Some(session);
+        let plan = Arc::new(self.plan_session(request.display.as_ref(), &session, entry, now));
+        self.sessions.insert(session);
         self.effects.grant_provisionally(ProvisionalGrant::Launch(Arc::clone(&plan)));
         LaunchDecision::Approved(plan)
     }
 
-    fn new_session(
+    pub(super) fn new_session(
         &self,
-        request: &LaunchRequest,
+        session_id: &SessionId,
         entry: &PolicyEntry,
         profile: ProfileId,
+        slot: SessionSlot,
         finding: &EntryFinding,
         now: ClockReading,
     ) -> SessionRecord {
         let (at, ends) = (self.evaluation_time(now), self.session_deadlines(finding, now));
         let in_a_row = self.streak_so_far(&profile, at);
         let extensions = self.extensions_at_launch(&profile, entry, at);
+        let earned = self.earned_time(&profile, &entry.budgets, at.day);
         SessionRecord {
-            session_id: request.session_id.clone(),
+            session_id: session_id.clone(),
             entry_id: entry.entry_id.clone(),
             label: entry.label.clone(),
             profile,
+            slot,
+            counting: SessionCounting::Active,
             started_at: now.wall,
             judged_at: at.wall,
             boot: self.environment.boot,
@@ -140,6 +149,8 @@ impl CoreEngine {
             charged_day: at.day,
             charged: Duration::ZERO,
             in_a_row,
+            charged_before_row: Duration::ZERO,
+            earned,
             stage: SessionStage::Launching,
             stop_grace: entry.run.stop_grace.unwrap_or(self.policy.rules().stop_grace),
             budgets: entry.budgets.clone(),
@@ -150,9 +161,9 @@ impl CoreEngine {
     }
 
     /// Returns the terms of a new session, with the user that its program runs as.
-    fn plan_session(
+    pub(super) fn plan_session(
         &self,
-        request: &LaunchRequest,
+        display: Option<&UserDisplay>,
         session: &SessionRecord,
         mut entry: PolicyEntry,
         now: ClockReading,
@@ -163,7 +174,7 @@ impl CoreEngine {
         SessionPlan {
             session_id: session.session_id.clone(),
             entry_id: session.entry_id.clone(),
-            display: request.display.clone().filter(|_| !has_own_display(&entry.kind)),
+            display: display.filter(|_| !has_own_display(&entry.kind)).cloned(),
             entry,
             profile: session.profile.clone(),
             started_at: session.started_at,
@@ -197,16 +208,21 @@ impl CoreEngine {
     ) -> EngineReply<Result<(), LaunchNotAwaited>> {
         self.observe(now);
         let day = self.evaluation_time(now).day;
-        let session = self.snapshot.session.as_mut().filter(|session| session.awaits_program(session_id));
-        let Some(session) = session else {
+        let Some(profile) = self.awaiting_profile(session_id) else {
             self.effects.stop(session_id.clone(), Duration::ZERO);
             return self.answer(Err(LaunchNotAwaited));
         };
+        self.charge_profile(&profile, now);
+        let in_a_row = self.streak_so_far(&profile, self.evaluation_time(now));
+        let Some(session) = self.sessions.get_mut(session_id) else {
+            return self.answer(Err(LaunchNotAwaited));
+        };
+        session.in_a_row = session.in_a_row.max(in_a_row);
         session.stage.program_started(host_session_handle, now.mono);
         session.charged_to = now.mono;
         session.charged_day = day;
         if session.stage.end_reason().is_some() {
-            self.order_expiry(now);
+            self.order_expiry(session_id, now);
         } else {
             let event = CoreEvent::SessionStarted {
                 session_id: session.session_id.clone(),
@@ -223,6 +239,12 @@ impl CoreEngine {
         }
         self.save_snapshot();
         self.answer(Ok(()))
+    }
+
+    /// Returns the profile of a session whose program has not come up yet.
+    fn awaiting_profile(&self, session_id: &SessionId) -> Option<ProfileId> {
+        let session = self.sessions.get(session_id).filter(|session| !session.stage.has_program());
+        session.map(|session| session.profile.clone())
     }
 
     /// Handles the report that the program of a session did not start, also if the session was stopped meanwhile. A

@@ -19,7 +19,7 @@ pub struct ExitInfo {
     pub signal: Option<i32>,
 }
 
-/// A request to end the running session.
+/// A request to end a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopRequest {
     pub by: StopRequester,
@@ -49,27 +49,17 @@ impl CoreEngine {
 
     pub(super) fn advance_to(&mut self, now: ClockReading) {
         self.observe(now);
-        self.charge(now);
         let slept = std::mem::take(&mut self.clock_changes.slept);
-        if self.is_running() {
-            let planned = self.snapshot.session.as_ref().map(|session| session.ends);
-            // After a suspend past midnight, the quota of another day applies to the session.
-            if std::mem::take(&mut self.clock_changes.needs_recheck) || slept {
-                self.shorten_to_quota(now);
-            }
-            let changed = self.snapshot.session.as_ref().map(|session| session.ends) != planned;
-            if changed {
-                self.rearm_warnings(now);
-            } else if slept {
-                self.announce_deadline(now);
-            }
-            self.apply_due_grants(now);
+        if slept || !self.unchecked_plans.is_empty() {
+            self.charge_all(now);
+        } else {
+            self.charge_all_now_and_then(now);
         }
-        if self.is_running() {
-            self.issue_warnings(now);
-            self.expire_if_due(now);
+        let sessions: Vec<SessionId> =
+            self.sessions.iter().map(|session| session.session_id.clone()).collect();
+        for session_id in &sessions {
+            self.advance_session(session_id, slept, now);
         }
-        self.time_out_launch(now);
         if self.effects.has_announcements() {
             self.save_snapshot();
         }
@@ -82,81 +72,127 @@ impl CoreEngine {
         self.lapse_requests(now);
     }
 
-    fn is_running(&self) -> bool {
-        self.snapshot
-            .session
-            .as_ref()
-            .is_some_and(|session| matches!(session.stage, SessionStage::Running { .. }))
+    fn advance_session(&mut self, session_id: &SessionId, slept: bool, now: ClockReading) {
+        if self.is_running(session_id) {
+            self.check_plan(session_id, slept, now);
+            self.apply_due_grants(session_id, now);
+        }
+        if self.is_running(session_id) && self.is_anything_due(session_id, now) {
+            if let Some(profile) = self.sessions.get(session_id).map(|session| session.profile.clone()) {
+                self.charge_profile(&profile, now);
+            }
+            self.apply_earned_time(session_id, now);
+            self.issue_warnings(session_id, now);
+            self.expire_if_due(session_id, now);
+        }
+        self.time_out_launch(session_id, now);
+    }
+
+    /// Compares the plan of a session with the quotas, if the wall clock was set or the machine was suspended. After a
+    /// suspend past midnight, the quota of another day applies to the session.
+    fn check_plan(&mut self, session_id: &SessionId, slept: bool, now: ClockReading) {
+        let planned = self.sessions.get(session_id).map(|session| session.ends);
+        if self.unchecked_plans.remove(session_id) || slept {
+            self.shorten_to_quota(session_id, now);
+            if self.sessions.get(session_id).map(|session| session.ends) != planned {
+                self.rearm_warnings(session_id, now);
+            } else if slept {
+                self.announce_deadline(session_id, now);
+            }
+        }
+    }
+
+    fn is_running(&self, session_id: &SessionId) -> bool {
+        self.sessions.get(session_id).is_some_and(SessionRecord::is_running)
+    }
+
+    fn is_anything_due(&self, session_id: &SessionId, now: ClockReading) -> bool {
+        self.sessions.get(session_id).is_some_and(|session| {
+            let remaining = session.ends.remaining(now.mono);
+            let is_due = |warning: &ScheduledWarning| is_warning_due(warning, remaining);
+            session.ends.is_due(now.mono) || session.warnings.iter().any(is_due)
+        })
     }
 
     /// Ends a session whose program takes too long to start, also if the session was stopped meanwhile.
-    fn time_out_launch(&mut self, now: ClockReading) {
+    fn time_out_launch(&mut self, session_id: &SessionId, now: ClockReading) {
         let timeout = self.policy.rules().launch_timeout;
         let late = |session: &SessionRecord| {
             !session.stage.has_program() && now.mono.total_since(session.started) >= timeout
         };
-        if self.snapshot.session.as_ref().is_some_and(late) {
-            self.end_session(EndReason::LaunchTimedOut, now);
+        if self.sessions.get(session_id).is_some_and(late) {
+            self.end_session(session_id, EndReason::LaunchTimedOut, now);
         }
     }
 
-    fn issue_warnings(&mut self, now: ClockReading) {
-        let Some(session) = &mut self.snapshot.session else { return };
+    fn issue_warnings(&mut self, session_id: &SessionId, now: ClockReading) {
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
         let Some(remaining) = session.ends.remaining(now.mono) else { return };
         let profile = profile_label(&self.policy, &session.profile);
-        let is_due = |warning: &&mut ScheduledWarning| warning.armed && remaining <= warning.before;
         let mut due = Vec::new();
-        for warning in session.warnings.iter_mut().filter(is_due) {
-            warning.armed = false;
-            due.push(warning.clone());
+        for warning in &mut session.warnings {
+            if is_warning_due(warning, Some(remaining)) {
+                warning.armed = false;
+                due.push(warning.clone());
+            }
         }
-        let mut given = Vec::new();
-        for warning in due {
+        for warning in &due {
             session.given.push(warning.before);
             session.stage.record_warning(warning.severity);
-            self.effects.announce(warning_event(&warning, session, profile, remaining));
-            given.push((session.session_id.clone(), warning.before.as_secs()));
+            self.effects.announce(warning_event(warning, session, profile, remaining));
         }
-        if !given.is_empty() {
+        if !due.is_empty() {
             // This warning is nearer to the present end.
-            self.forget_missed_warning();
+            self.forget_missed_warning(session_id);
         }
-        for (session_id, threshold_secs) in given {
+        for warning in due {
+            let (session_id, threshold_secs) = (session_id.clone(), warning.before.as_secs());
             self.append_audit(now, POLICY_ACTOR, AuditKind::WarningGiven { session_id, threshold_secs });
         }
     }
 
-    fn expire_if_due(&mut self, now: ClockReading) {
-        let Some(session) = &mut self.snapshot.session else { return };
-        if session.ends.is_due(now.mono) {
-            session.stage.expire(EndReason::Expired, now.mono);
-            let (session_id, by) = (session.session_id.clone(), StopRequester::Policy);
-            self.order_expiry(now);
-            let requested = AuditKind::StopRequested { session_id, by, mode: StopMode::Graceful };
-            self.append_audit(now, POLICY_ACTOR, requested);
+    fn expire_if_due(&mut self, session_id: &SessionId, now: ClockReading) {
+        let is_due = |session: &SessionRecord| session.ends.is_due(now.mono);
+        if !self.sessions.get(session_id).is_some_and(is_due) {
+            return;
         }
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.stage.expire(EndReason::Expired, now.mono);
+        }
+        self.order_expiry(session_id, now);
+        let (session_id, by) = (session_id.clone(), StopRequester::Policy);
+        let requested = AuditKind::StopRequested { session_id, by, mode: StopMode::Graceful };
+        self.append_audit(now, POLICY_ACTOR, requested);
     }
 
     /// Orders the program of a session that is being ended to stop, within what is left of its grace period.
-    pub(super) fn order_expiry(&mut self, now: ClockReading) {
-        let Some(session) = &self.snapshot.session else { return };
-        self.effects.stop(session.session_id.clone(), session.grace_left(now.mono));
-        self.effects.announce(CoreEvent::ExpireDue { session_id: session.session_id.clone() });
+    pub(super) fn order_expiry(&mut self, session_id: &SessionId, now: ClockReading) {
+        let Some(session) = self.sessions.get(session_id) else { return };
+        self.effects.stop(session_id.clone(), session.grace_left(now.mono));
+        self.effects.announce(CoreEvent::ExpireDue { session_id: session_id.clone() });
     }
 
-    /// Ends the session on request. A second request can only make the session end sooner.
-    pub fn stop_current(&mut self, request: &StopRequest, now: ClockReading) -> EngineReply<StopDecision> {
+    /// Ends a session on request. A second request can only make the session end sooner.
+    pub fn stop_session(
+        &mut self,
+        session_id: &SessionId,
+        request: &StopRequest,
+        now: ClockReading,
+    ) -> EngineReply<StopDecision> {
         self.observe(now);
-        self.charge(now);
-        let Some(session) = &mut self.snapshot.session else {
+        let Some(profile) = self.sessions.get(session_id).map(|session| session.profile.clone()) else {
+            return self.answer(StopDecision::NothingToStop);
+        };
+        self.charge_profile(&profile, now);
+        let Some(session) = self.sessions.get_mut(session_id) else {
             return self.answer(StopDecision::NothingToStop);
         };
         session.stage.expire(EndReason::Stopped { by: request.by }, now.mono);
-        let session_id = session.session_id.clone();
         let grace = match request.mode {
             StopMode::Graceful => session.grace_left(now.mono),
             StopMode::Force => Duration::ZERO,
         };
+        let session_id = session_id.clone();
         self.effects.stop(session_id.clone(), grace);
         let (by, mode) = (request.by, request.mode);
         let requested = AuditKind::StopRequested { session_id: session_id.clone(), by, mode };
@@ -170,8 +206,7 @@ impl CoreEngine {
     /// changes nothing (S6.2b).
     pub fn notify_session_exited(&mut self, exit: &ExitInfo, now: ClockReading) -> Effects {
         self.observe(now);
-        let session = self.snapshot.session.as_ref();
-        if let Some(session) = session.filter(|session| session.session_id == exit.session_id) {
+        if let Some(session) = self.sessions.get(&exit.session_id) {
             let reason = match &session.stage {
                 SessionStage::Withdrawn { reason } | SessionStage::Expiring { reason, .. } => reason.clone(),
                 SessionStage::Launching => {
@@ -179,16 +214,20 @@ impl CoreEngine {
                 }
                 SessionStage::Running { .. } => EndReason::Exited { code: exit.code, signal: exit.signal },
             };
-            self.end_session(reason, now);
+            self.end_session(&exit.session_id, reason, now);
         }
         self.take_effects()
     }
 
     /// Charges the rest of the session, starts the pauses that follow it, and drops its record.
-    pub(super) fn end_session(&mut self, reason: EndReason, now: ClockReading) {
-        self.charge(now);
-        let Some(session) = self.snapshot.session.take() else { return };
-        self.forget_missed_warning();
+    pub(super) fn end_session(&mut self, session_id: &SessionId, reason: EndReason, now: ClockReading) {
+        let Some(profile) = self.sessions.get(session_id).map(|session| session.profile.clone()) else {
+            return;
+        };
+        self.charge_profile(&profile, now);
+        let Some(session) = self.sessions.remove(session_id) else { return };
+        self.forget_missed_warning(session_id);
+        self.unchecked_plans.remove(session_id);
         if session.stage.has_program() {
             self.start_pauses(&session, &reason, now);
             self.use_up_extra_run(&session, now);
@@ -205,6 +244,10 @@ impl CoreEngine {
         self.announce(CoreEvent::SessionEnded { session_id, reason });
         self.announce(CoreEvent::EntryAvailabilityChanged);
     }
+}
+
+fn is_warning_due(warning: &ScheduledWarning, remaining: Option<Duration>) -> bool {
+    warning.armed && remaining.is_some_and(|remaining| remaining <= warning.before)
 }
 
 /// Returns the label of a profile, or its id if the policy doesn't have the profile any more.

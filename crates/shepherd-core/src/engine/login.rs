@@ -6,7 +6,6 @@ use shepherd_util::{ClockReading, EntryId, ProfileId};
 
 use super::CoreEngine;
 use super::listing::evaluate_entry;
-use crate::evaluation::EvaluationContext;
 
 /// Whether a profile may log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +24,8 @@ impl CoreEngine {
     pub fn check_login(&self, profile: &ProfileId, now: ClockReading) -> Option<LoginCheck> {
         let entry = self.policy.login_entry(profile)?;
         let at = self.evaluation_time(now);
-        // Programs that run at the same time are no reason against a log-in.
-        let context = EvaluationContext { active: None, ..self.evaluation_context(at) };
-        let view = evaluate_entry(&context, profile, entry, at);
+        // Without an account, a login that exists already is no reason against another one.
+        let view = evaluate_entry(&self.evaluation_context(at), profile, entry, at);
         Some(LoginCheck { entry_id: view.entry_id, reasons: view.reasons, opens: view.next_available })
     }
 }

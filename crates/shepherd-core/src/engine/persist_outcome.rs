@@ -23,7 +23,8 @@ impl CoreEngine {
                     now,
                 );
             }
-            ProvisionalGrant::Grant(_)
+            ProvisionalGrant::Adoption(_)
+            | ProvisionalGrant::Grant(_)
             | ProvisionalGrant::RequestAnswer { .. }
             | ProvisionalGrant::Mode { .. }
             | ProvisionalGrant::Clock { .. } => {}
@@ -38,6 +39,7 @@ impl CoreEngine {
             ProvisionalGrant::Launch(plan) => {
                 self.end_failed_launch(&plan.session_id, format!("it could not be recorded: {detail}"), now);
             }
+            ProvisionalGrant::Adoption(session_id) => self.withdraw_adoption(session_id, now),
             ProvisionalGrant::Grant(grant_id) => {
                 self.revoke_unrecorded(grant_id, now);
                 self.announce_grant(grant_id);
@@ -59,17 +61,14 @@ impl CoreEngine {
     /// Ends a session whose program has not come up, for this reason.
     pub(super) fn end_failed_launch(&mut self, session_id: &SessionId, detail: String, now: ClockReading) {
         self.observe(now);
-        let awaits_program = |session: &SessionRecord| session.awaits_program(session_id);
-        if self.snapshot.session.as_ref().is_some_and(awaits_program) {
-            self.end_session(EndReason::LaunchFailed { detail }, now);
+        let awaits_program = |session: &SessionRecord| !session.stage.has_program();
+        if self.sessions.get(session_id).is_some_and(awaits_program) {
+            self.end_session(session_id, EndReason::LaunchFailed { detail }, now);
         }
     }
 
     fn is_launching(&self, session_id: &SessionId) -> bool {
-        let session = self.snapshot.session.as_ref();
-        session.is_some_and(|session| {
-            session.session_id == *session_id && session.stage == SessionStage::Launching
-        })
+        self.sessions.get(session_id).is_some_and(|session| session.stage == SessionStage::Launching)
     }
 
     fn revoke_unrecorded(&mut self, grant_id: &GrantId, now: ClockReading) {

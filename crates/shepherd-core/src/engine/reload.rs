@@ -1,10 +1,10 @@
-//! Replaces the policy (S7.3), and replans the running session if the new policy says so.
+//! Replaces the policy (S7.3), and replans the running sessions if the new policy says so.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{AuditKind, GrantKind, ReasonCode};
-use shepherd_util::{ClockReading, Deadline, DeadlineClock};
+use shepherd_util::{ClockReading, Deadline, DeadlineClock, SessionId};
 
 use super::{CoreEngine, CoreEvent, Effects, NextChange};
 use crate::evaluation::{EntryFinding, NoObserver};
@@ -13,7 +13,7 @@ use crate::policy::{OnReload, Policy, PolicyEntry, TimeCost};
 use crate::session::{SessionDeadlines, SessionExtension, SessionRecord};
 
 impl CoreEngine {
-    /// Applies another policy. A running session keeps its plan, unless the new policy says otherwise; then its end can
+    /// Applies another policy. Running sessions keep their plan, unless the new policy says otherwise; then their end can
     /// only come nearer.
     pub fn reload(
         &mut self,
@@ -23,20 +23,26 @@ impl CoreEngine {
         now: ClockReading,
     ) -> Effects {
         self.observe(now);
-        self.charge(now);
+        self.charge_all(now);
         let entry_count = policy.entries().len();
         self.announce(CoreEvent::PolicyReloaded { entry_count });
         self.announce(CoreEvent::EntryAvailabilityChanged);
-        self.settle_due_grants(now);
+        let sessions: Vec<SessionId> =
+            self.sessions.iter().map(|session| session.session_id.clone()).collect();
+        for session_id in &sessions {
+            self.settle_due_grants(session_id, now);
+        }
         self.policy = policy;
         self.next_change = NextChange::Unknown;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
         }
         self.append_audit(now, actor, AuditKind::PolicyLoaded { entry_count, digest });
-        self.adopt_new_charging_rules();
-        if self.policy.rules().on_reload == OnReload::Replan {
-            self.replan_after_reload(now);
+        for session_id in &sessions {
+            self.apply_charging_rules(session_id, now);
+            if self.policy.rules().on_reload == OnReload::Replan {
+                self.replan_after_reload(session_id, now);
+            }
         }
         self.save_snapshot();
         self.take_effects()
@@ -49,10 +55,14 @@ impl CoreEngine {
         self.take_effects()
     }
 
-    /// Charges the running session by the new rules from now on, also if it keeps its plan.
-    fn adopt_new_charging_rules(&mut self) {
-        let Some(session) = &mut self.snapshot.session else { return };
-        if let Some(entry) = self.policy.entry(&session.entry_id) {
+    /// Charges a session by the new rules from now on, also if it keeps its plan.
+    fn apply_charging_rules(&mut self, session_id: &SessionId, now: ClockReading) {
+        let day = self.evaluation_time(now).day;
+        let Some(session) = self.sessions.get(session_id) else { return };
+        let Some(entry) = self.policy.entry(&session.entry_id) else { return };
+        let earned = self.earned_time(&session.profile, &entry.budgets, day);
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.earned = earned;
             session.budgets.clone_from(&entry.budgets);
             session.free = entry.cost == TimeCost::Free;
             session.cooldown = entry.limits.cooldown_after_run;
@@ -62,37 +72,37 @@ impl CoreEngine {
 
     /// Applies the grants that are valid by now under the rules under which they began, so that the new rules don't
     /// apply them again.
-    fn settle_due_grants(&mut self, now: ClockReading) {
-        self.apply_due_grants(now);
+    fn settle_due_grants(&mut self, session_id: &SessionId, now: ClockReading) {
+        self.apply_due_grants(session_id, now);
         let at = self.effective_time(now);
-        if let Some(session) = &mut self.snapshot.session {
+        if let Some(session) = self.sessions.get_mut(session_id) {
             session.judged_at = session.judged_at.max(at);
         }
     }
 
     /// Sets both deadlines to now, because a grant could move a single one.
-    fn end_now(&mut self, now: ClockReading) {
+    fn end_now(&mut self, session_id: &SessionId, now: ClockReading) {
         let end = Some(Deadline::after(now.mono, Duration::ZERO, DeadlineClock::Total));
-        if let Some(session) = &mut self.snapshot.session {
+        if let Some(session) = self.sessions.get_mut(session_id) {
             session.ends = SessionDeadlines { run: end, window: end };
         }
-        self.rearm_warnings(now);
+        self.rearm_warnings(session_id, now);
     }
 
     /// Brings the deadlines forward to those of the new policy and the grants, where these are earlier.
-    fn replan_after_reload(&mut self, now: ClockReading) {
-        self.absorb_window_grants(now);
+    fn replan_after_reload(&mut self, session_id: &SessionId, now: ClockReading) {
+        self.absorb_window_grants(session_id, now);
         let goes_on = |session: &&SessionRecord| session.stage.end_reason().is_none();
-        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return };
+        let Some(session) = self.sessions.get(session_id).filter(goes_on) else { return };
         let planned = session.ends;
         let finding =
             self.policy.entry(&session.entry_id).map(|entry| self.evaluate_running(session, entry, now));
         let Some(finding) = finding.filter(|finding| !finding.reasons.iter().any(ends_a_session)) else {
-            return self.end_now(now);
+            return self.end_now(session_id, now);
         };
         // The run time so far counts, and each grant counts once.
-        let run =
-            self.run_left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting_mode()));
+        let clock = session.run_clock(self.counting_mode());
+        let run = self.run_left_by_rules(session, now).map(|left| Deadline::after(now.mono, left, clock));
         let window = self.session_deadlines(&finding, now).window;
         let ends = SessionDeadlines {
             run: earlier_deadline(planned.run, run, now),
@@ -101,14 +111,14 @@ impl CoreEngine {
         if ends == planned {
             return;
         }
-        if let Some(session) = &mut self.snapshot.session {
+        if let Some(session) = self.sessions.get_mut(session_id) {
             session.ends = ends;
         }
-        self.rearm_warnings(now);
+        self.rearm_warnings(session_id, now);
     }
 
     /// Drops the extensions by grants that open a window now: the new plan contains that window.
-    fn absorb_window_grants(&mut self, now: ClockReading) {
+    fn absorb_window_grants(&mut self, session_id: &SessionId, now: ClockReading) {
         let at = self.effective_time(now);
         let grants = &self.snapshot.grants;
         let opens = |more: &SessionExtension| {
@@ -117,12 +127,12 @@ impl CoreEngine {
                 matches!(grant.gift, GrantKind::OpenUntil { .. }) && grant.is_valid_at(at)
             })
         };
-        if let Some(session) = &mut self.snapshot.session {
+        if let Some(session) = self.sessions.get_mut(session_id) {
             session.extensions.retain(|more| !opens(more));
         }
     }
 
-    /// Evaluates the rules for the running session. A window that grants have moved closes that much later, even if it
+    /// Evaluates the rules for a running session. A window that grants have moved closes that much later, even if it
     /// would be closed by now.
     pub(super) fn evaluate_running(
         &self,

@@ -157,7 +157,7 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        let grant = self.apply_grant(new, MovedDeadlines::RunOnly, now)?;
+        let grant = self.apply_grant(new, &MovedDeadlines::RunOnly, now)?;
         let state = TimeRequestState::Granted { grant_id: grant_id.clone() };
         self.set_request_state(request_id, state.clone(), "granted", actor, now);
         let answered = ProvisionalGrant::RequestAnswer {

@@ -6,7 +6,7 @@ use shepherd_util::{ClockReading, MonotonicInstant};
 
 use super::{CoreEngine, CoreEvent, NextChange};
 use crate::hours::{BedtimeState, OpenState};
-use crate::session::SessionStage;
+use crate::session::{SessionRecord, SessionStage};
 
 impl CoreEngine {
     /// Returns the moment at which the next tick is due if the machine stays awake. The daemon sleeps until then
@@ -14,12 +14,16 @@ impl CoreEngine {
     #[must_use]
     pub fn next_due(&self) -> Option<MonotonicInstant> {
         let now = self.last_seen?;
-        let wait = [self.session_due(now), self.availability_change_due(now)].into_iter().flatten().min()?;
+        let wait = self
+            .sessions
+            .iter()
+            .filter_map(|session| self.session_due(session, now))
+            .chain(self.availability_change_due(now))
+            .min()?;
         Some(now.mono.after(wait))
     }
 
-    fn session_due(&self, now: ClockReading) -> Option<Duration> {
-        let session = self.snapshot.session.as_ref()?;
+    fn session_due(&self, session: &SessionRecord, now: ClockReading) -> Option<Duration> {
         let since = |at: MonotonicInstant, length: Duration| length.saturating_sub(now.mono.total_since(at));
         match session.stage {
             SessionStage::Launching | SessionStage::Withdrawn { .. } => {
@@ -28,11 +32,10 @@ impl CoreEngine {
             // The program was asked to end, and the host reports its exit.
             SessionStage::Expiring { .. } => None,
             SessionStage::Running { .. } => {
-                let remaining = session.ends.remaining(now.mono);
+                let end = session.ends.time_to_end(now.mono)?;
                 let warnings = session.warnings.iter().filter(|warning| warning.armed);
-                let warning =
-                    warnings.filter_map(|warning| Some(remaining?.saturating_sub(warning.before))).min();
-                [remaining, warning].into_iter().flatten().min()
+                let warning = warnings.map(|warning| end.saturating_sub(warning.before)).min();
+                Some(warning.map_or(end, |warning| warning.min(end)))
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shepherd_api::{GrantKind, GrantView, PolicyItem, ReasonCode, RuleView};
+use shepherd_api::{GrantKind, GrantView, PolicyItem, ReasonCode, RuleView, SessionSlot};
 use shepherd_util::{BudgetId, EntryId, HumanDuration, ProfileId};
 
 use super::bedtime::BedtimeNow;
@@ -16,7 +16,8 @@ use super::{
 };
 use crate::capability::HostCapabilities;
 use crate::hours::{OpenState, OpeningHours};
-use crate::policy::{Day, HoursGroup, PolicyEntry, TimeCost};
+use crate::policy::{Day, EntrySlot, HoursGroup, PolicyEntry, TimeCost};
+use crate::session::SessionRecord;
 use crate::usage::{ProfileUsage, used_on_day};
 
 /// The evaluation of entries for a profile at a moment. Shared facts are calculated once.
@@ -38,6 +39,10 @@ pub(crate) struct EntryEvaluation<'a> {
     open_states: BTreeMap<HoursGroup, OpenState>,
     /// The same profile at other moments that were evaluated.
     later_evaluations: BTreeMap<Timestamp, EntryEvaluation<'a>>,
+    /// The session in the foreground of the profile, if the question is about now.
+    foreground: Option<&'a SessionRecord>,
+    /// The time that sessions of the profile which count now have played in a row.
+    running_streak: Option<Duration>,
     scope: EvaluationScope,
     /// The bedtime, which is the same for all entries.
     pub(super) bedtime: Option<BedtimeNow<'a>>,
@@ -55,6 +60,8 @@ enum EvaluationScope {
 impl<'a> EntryEvaluation<'a> {
     pub(crate) fn new(facts: EvaluationContext<'a>, profile: &'a ProfileId, at: EvaluationTime) -> Self {
         let held = facts.grants.iter().filter(|grant| grant.is_for(profile));
+        let sessions = || facts.sessions.of_profile(profile).filter(|_| at.mono.is_some());
+        let counting = sessions().filter(|session| session.is_counting());
         Self {
             facts,
             profile,
@@ -67,6 +74,8 @@ impl<'a> EntryEvaluation<'a> {
             budgets: BTreeMap::new(),
             open_states: BTreeMap::new(),
             later_evaluations: BTreeMap::new(),
+            foreground: sessions().find(|session| session.slot.is_foreground()),
+            running_streak: counting.map(SessionRecord::played_in_a_row).max(),
             scope: EvaluationScope::Full,
             bedtime: facts.bedtime_hours(profile).map(|hours| BedtimeNow::new(hours, at.wall)),
         }
@@ -183,13 +192,33 @@ impl<'a> EntryEvaluation<'a> {
         let detail =
             || if can_record { "usage can be recorded" } else { "usage can't be recorded" }.to_owned();
         findings.record_verdict("store", detail, trouble);
-        let active = facts.active.map_or(RuleVerdict::Passes, |(session_id, entry_id)| {
-            let (session_id, entry_id) = (session_id.clone(), entry_id.clone());
+        self.check_slot(entry, findings);
+    }
+
+    /// Checks that the place of the entry is free: the profile's foreground, the entry's own in the background, or the
+    /// account's login (S19.1).
+    fn check_slot<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {
+        let is_of_account = |session: &SessionRecord| matches!(&session.slot, SessionSlot::Login { account } if Some(&**account) == self.facts.account);
+        let occupant = match entry.slot {
+            EntrySlot::Foreground => self.foreground,
+            EntrySlot::Background => {
+                self.facts.sessions.occupant(&SessionSlot::Background, self.profile, &entry.entry_id)
+            }
+            EntrySlot::Login => self.facts.sessions.iter().find(|session| is_of_account(session)),
+        };
+        let verdict = occupant.map_or(RuleVerdict::Passes, |session| {
+            let (session_id, entry_id) = (session.session_id.clone(), session.entry_id.clone());
             RuleVerdict::Refuses(ReasonCode::SessionActive { session_id, entry_id })
         });
-        let is_running = facts.active.is_some();
-        let detail = || if is_running { "an entry is running" } else { "nothing else is running" }.to_owned();
-        findings.record_verdict("seat", detail, active);
+        let detail = || match (entry.slot, occupant) {
+            (EntrySlot::Foreground, Some(session)) => format!("{} is running", session.label),
+            (EntrySlot::Foreground, None) => "nothing else is running".to_owned(),
+            (EntrySlot::Background, Some(_)) => "it is running already".to_owned(),
+            (EntrySlot::Background, None) => "runs beside other entries".to_owned(),
+            (EntrySlot::Login, Some(_)) => "the account is logged in already".to_owned(),
+            (EntrySlot::Login, None) => "the account isn't logged in".to_owned(),
+        };
+        findings.record_verdict("seat", detail, verdict);
     }
 
     /// Checks the login that the program would run as.
@@ -287,8 +316,13 @@ impl<'a> EntryEvaluation<'a> {
         findings.record_verdict("cooldown", detail, verdict);
         let Some(rule) = facts.policy.rules().breaks else { return };
         let streak = facts.streaks.get(self.profile);
-        let unrested =
-            streak.and_then(|streak| Some((streak.played, facts.pending_until(streak.rested, at)?)));
+        // As long as a session counts, the break hasn't begun.
+        let running = self
+            .running_streak
+            .map(|played| (played, at.wall.saturating_add(rule.length).unwrap_or(Timestamp::MAX)));
+        let unrested = running.or_else(|| {
+            streak.and_then(|streak| Some((streak.played, facts.pending_until(streak.rested, at)?)))
+        });
         let verdict = match unrested {
             Some((played, until)) if played >= rule.after => {
                 RuleVerdict::Refuses(ReasonCode::BreakNeeded { until })

@@ -27,6 +27,8 @@ pub struct PolicyEntry {
     pub budgets: Vec<BudgetId>,
     /// The cost of the entry's time. Usage is recorded in any case.
     pub cost: TimeCost,
+    /// The place that a session of the entry takes.
+    pub slot: EntrySlot,
     /// Time that the entry's use adds to a budget.
     pub earns: Option<EarningRule>,
     /// The use of another entry that has to come first.
@@ -41,6 +43,18 @@ impl PolicyEntry {
     pub fn is_for(&self, profile: &ProfileId) -> bool {
         self.profiles.as_ref().is_none_or(|profiles| profiles.contains(profile))
     }
+}
+
+/// The place that sessions of an entry take (S19.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EntrySlot {
+    /// A profile runs one such entry at a time.
+    #[default]
+    Foreground,
+    /// The entry runs beside others, once for each profile.
+    Background,
+    /// The entry stands for being logged in. It is never launched, and begins with a login; one for each account.
+    Login,
 }
 
 /// The reason for which an entry is disabled.

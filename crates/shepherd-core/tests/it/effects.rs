@@ -63,13 +63,13 @@ fn a_session_from_its_launch_to_its_end_in_effects() {
     let launch = engine.request_launch(&request, world.now());
     assert_eq!(names(&launch.effects), ["persist a grant", "announce"]);
     let LaunchDecision::Approved(plan) = launch.answer else { panic!("denied") };
-    assert_eq!(Some(plan.session_view(world.now().mono)), engine.session_view(world.now()));
+    assert_eq!(Some(plan.session_view(world.now().mono)), engine.session_view(&session_id, world.now()));
     let granted = ProvisionalGrant::Launch(plan.clone());
     let recorded = engine.persist_succeeded(granted, world.now());
     assert_eq!(recorded.into_iter().collect::<Vec<_>>(), [Effect::Spawn(plan)]);
     let started = engine.start_session(&session_id, "handle".to_owned(), world.now());
     assert_eq!(names(&started.effects), ["show", "persist", "announce"]);
-    let stop = engine.stop_current(&stop_request(StopMode::Graceful), world.now());
+    let stop = engine.stop_session(&session_id, &stop_request(StopMode::Graceful), world.now());
     assert_eq!(names(&stop.effects), ["stop", "persist", "announce"]);
     let announced = Effect::Announce(CoreEvent::StopRequested { session_id: session_id.clone() });
     assert_eq!(stop.effects.iter().last(), Some(&announced));
@@ -228,7 +228,10 @@ fn discarded_audit_lines_are_not_written_but_everything_else_is() {
         let name = |write: &StoreWrite| match write {
             StoreWrite::AppendAudit(_) => "audit",
             StoreWrite::SaveSnapshot(_) => "snapshot",
-            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } => "other",
+            StoreWrite::AddUsage { .. }
+            | StoreWrite::SetCooldown { .. }
+            | StoreWrite::SaveSession(_)
+            | StoreWrite::DeleteSession(_) => "other",
         };
         writes.map(name).collect()
     };

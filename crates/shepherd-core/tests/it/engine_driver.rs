@@ -1,16 +1,18 @@
 //! An engine whose effects are collected as a daemon would: events are returned, and writes wait until they are
 //! durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use shepherd_api::SessionCounting;
 use shepherd_core::policy::Policy;
 use shepherd_core::{
-    CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, EngineReply, ExitInfo, GrantError,
-    HostCapabilities, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest,
-    ProvisionalGrant, SessionLiveness, StopDecision, StopRequest, StoreWrite, StoredState, UnknownModeError,
+    AdoptionDecision, AdoptionRequest, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment,
+    EngineReply, ExitInfo, GrantError, HostCapabilities, LaunchDecision, LaunchNotAwaited, LaunchRequest,
+    NewGrant, NewTimeRequest, ProvisionalGrant, SessionLiveness, StopDecision, StopRequest, StoreWrite,
+    StoredState, UnknownModeError,
 };
 use shepherd_util::{ClockReading, GrantId, RequestId, SessionId};
 
@@ -133,9 +135,27 @@ impl EngineDriver {
         self.collect(effects)
     }
 
+    /// Stops the only session.
     pub(crate) fn stop_current(&mut self, request: &StopRequest, now: ClockReading) -> StopDecision {
-        let outcome = self.engine.stop_current(request, now);
+        let session_id = self.only_session_id();
+        self.stop_session(&session_id, request, now)
+    }
+
+    pub(crate) fn stop_session(
+        &mut self,
+        session_id: &SessionId,
+        request: &StopRequest,
+        now: ClockReading,
+    ) -> StopDecision {
+        let outcome = self.engine.stop_session(session_id, request, now);
         self.split(outcome).0
+    }
+
+    /// Returns the id of the only session; a strange one if there is none.
+    fn only_session_id(&self) -> SessionId {
+        assert!(self.engine.sessions().len() < 2, "several sessions");
+        let session = self.engine.sessions().only();
+        session.map_or_else(|| SessionId::from_random(u128::MAX), |session| session.session_id.clone())
     }
 
     pub(crate) fn notify_session_exited(&mut self, exit: &ExitInfo, now: ClockReading) -> Vec<CoreEvent> {
@@ -159,9 +179,35 @@ impl EngineDriver {
         assert_eq!(self.collect(effects), []);
     }
 
+    /// Recovers; the programs of all sessions are found in this state.
     pub(crate) fn recover(&mut self, liveness: SessionLiveness, now: ClockReading) -> Vec<CoreEvent> {
+        let session_ids = self.engine.sessions().iter().map(|session| session.session_id.clone());
+        let liveness = session_ids.map(|session_id| (session_id, liveness.clone())).collect();
+        self.recover_each(&liveness, now)
+    }
+
+    pub(crate) fn recover_each(
+        &mut self,
+        liveness: &BTreeMap<SessionId, SessionLiveness>,
+        now: ClockReading,
+    ) -> Vec<CoreEvent> {
         let effects = self.engine.recover(liveness, now);
         self.collect(effects)
+    }
+
+    pub(crate) fn set_counting(
+        &mut self,
+        session_id: &SessionId,
+        counting: SessionCounting,
+        now: ClockReading,
+    ) -> Vec<CoreEvent> {
+        let effects = self.engine.set_counting(session_id, counting, now);
+        self.collect(effects)
+    }
+
+    pub(crate) fn adopt_session(&mut self, request: &AdoptionRequest, now: ClockReading) -> AdoptionDecision {
+        let outcome = self.engine.adopt_session(request, now);
+        self.split(outcome).0
     }
 
     pub(crate) fn shut_down(&mut self, now: ClockReading) -> Vec<CoreEvent> {
@@ -206,7 +252,19 @@ impl EngineDriver {
         actor: &str,
         now: ClockReading,
     ) -> Result<Vec<CoreEvent>, GrantError> {
-        let outcome = self.engine.extend_current(by, grant_id, actor, now);
+        let session_id = self.only_session_id();
+        self.extend_session(&session_id, by, grant_id, actor, now)
+    }
+
+    pub(crate) fn extend_session(
+        &mut self,
+        session_id: &SessionId,
+        by: Duration,
+        grant_id: &GrantId,
+        actor: &str,
+        now: ClockReading,
+    ) -> Result<Vec<CoreEvent>, GrantError> {
+        let outcome = self.engine.extend_session(session_id, by, grant_id, actor, now);
         self.events_or(outcome)
     }
 
@@ -269,9 +327,10 @@ impl EngineDriver {
     }
 
     pub(crate) fn take_missed_warning(&mut self, now: ClockReading) -> Option<CoreEvent> {
-        let missed = self.engine.missed_warning(now);
-        assert_eq!(self.engine.missed_warning(now), missed, "asking changes nothing");
-        self.engine.forget_missed_warning();
+        let session_id = self.only_session_id();
+        let missed = self.engine.missed_warning(&session_id, now);
+        assert_eq!(self.engine.missed_warning(&session_id, now), missed, "asking changes nothing");
+        self.engine.forget_missed_warning(&session_id);
         missed
     }
 

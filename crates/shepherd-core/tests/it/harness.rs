@@ -9,8 +9,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{EntryKind, EntryScope, EntryView, GrantKind, ReasonCode, WarningSeverity};
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry, PolicyRules, RunPolicy,
-    TimeBudget, TimeCost, TimeWindow, WarningPolicy, WarningThreshold, Weekdays,
+    AvailabilityPolicy, DailyQuota, EntrySlot, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry, PolicyRules,
+    RunPolicy, TimeBudget, TimeCost, TimeWindow, WarningPolicy, WarningThreshold, Weekdays,
 };
 use shepherd_core::{
     CoreEvent, DaemonHeartbeat, EngineEnvironment, ExitInfo, HEARTBEAT_INTERVAL, HostCapabilities,
@@ -56,6 +56,7 @@ pub(crate) fn entry(id: &str) -> PolicyEntry {
         budgets: Vec::new(),
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: RunPolicy::default(),
     }
@@ -160,6 +161,10 @@ impl EngineHarness {
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     self.store.cooldowns.insert((profile, entry_id), until);
                 }
+                StoreWrite::SaveSession(session) => {
+                    self.store.sessions.insert(session.session_id.clone(), *session);
+                }
+                StoreWrite::DeleteSession(session_id) => drop(self.store.sessions.remove(&session_id)),
                 StoreWrite::SaveSnapshot(snapshot) => self.store.snapshot = *snapshot,
                 StoreWrite::AppendAudit(event) => self.audit.push(*event),
             }
@@ -184,7 +189,7 @@ impl EngineHarness {
         self.request_launch_for(id, None)
     }
 
-    fn request_launch_for(&mut self, id: &str, child: Option<&str>) -> LaunchDecision {
+    pub(crate) fn request_launch_for(&mut self, id: &str, child: Option<&str>) -> LaunchDecision {
         self.sessions += 1;
         let request = LaunchRequest {
             entry_id: id.parse().unwrap(),
@@ -274,7 +279,7 @@ impl EngineHarness {
 
     /// Returns when the next heartbeat is due: at the launch, and then at each interval while the machine is awake.
     fn heartbeat_due(&self) -> Option<MonotonicInstant> {
-        let session = self.engine.snapshot().session.as_ref()?;
+        let session = self.engine.sessions().only()?;
         let last = self.store.heartbeat.filter(|last| last.boot == self.place.boot).map(|last| last.at.mono);
         let last = last.filter(|last| last.total() >= session.started.total());
         Some(last.map_or(self.now().mono, |last| last.after(HEARTBEAT_INTERVAL)))
@@ -290,7 +295,7 @@ impl EngineHarness {
 
     /// Lets the program exit by itself, with this code or signal.
     pub(crate) fn exit_with(&mut self, code: Option<i32>, signal: Option<i32>) -> Vec<CoreEvent> {
-        let session_id = self.engine.snapshot().session.as_ref().unwrap().session_id.clone();
+        let session_id = self.engine.sessions().only().unwrap().session_id.clone();
         let exit = ExitInfo { session_id, code, signal };
         let events = self.engine.notify_session_exited(&exit, self.now());
         self.sync();
@@ -312,7 +317,7 @@ impl EngineHarness {
     }
 
     pub(crate) fn remaining(&self) -> Option<Duration> {
-        self.engine.snapshot().session.as_ref().and_then(|session| session.ends.remaining(self.now().mono))
+        self.engine.sessions().only().and_then(|session| session.ends.remaining(self.now().mono))
     }
 
     pub(crate) fn move_wall(&mut self, by: SignedDuration) {

@@ -207,7 +207,7 @@ fn queries_show_usage_up_to_now_and_it_is_written_once() {
     }
     world.engine.checkpoint_usage(world.now());
     let writes = world.engine.take_writes();
-    assert_eq!(writes.len(), 2, "the use of one day and the snapshot: {writes:?}");
+    assert_eq!(writes.len(), 3, "the use of one day, the session and the snapshot: {writes:?}");
 }
 
 #[test]

@@ -72,6 +72,7 @@ mod rule_details;
 mod sessions;
 #[cfg(test)]
 mod simulation;
+mod slots;
 #[cfg(test)]
 mod transitions;
 #[cfg(test)]

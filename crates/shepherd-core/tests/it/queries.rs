@@ -201,7 +201,7 @@ fn why_shows_every_rule_and_its_values() {
             ("seat", "session-active"),
             ("hours", "outside-hours"),
             ("cooldown", "allows"),
-            ("break", "allows-for"),
+            ("break", "break-needed"),
             ("unlock", "not-unlocked"),
             ("daily-quota", "quota-exhausted"),
             ("weekly-quota", "quota-exhausted"),

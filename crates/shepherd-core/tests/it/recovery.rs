@@ -61,7 +61,7 @@ fn a_program_that_starts_after_its_session_was_stopped_is_ended() {
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = stop(&mut world);
     let by = StopRequester::User;
-    let stage = |world: &EngineHarness| world.engine.snapshot().session.as_ref().unwrap().stage.clone();
+    let stage = |world: &EngineHarness| world.engine.sessions().only().unwrap().stage.clone();
     assert_eq!(stage(&world), SessionStage::Withdrawn { reason: EndReason::Stopped { by } });
     assert_eq!(stage(&world).host_session_handle(), None);
     assert_eq!(count_expirations(&recover(&mut world, found_alive())), 1);
@@ -82,7 +82,7 @@ fn a_program_that_started_during_the_crash_is_found_with_its_handle() {
     let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
     world.clock.advance(minutes(2));
     recover(&mut world, found_alive());
-    let session = world.engine.snapshot().session.clone().unwrap();
+    let session = world.engine.sessions().only().cloned().unwrap();
     assert_eq!(
         session.stage,
         SessionStage::Running { host_session_handle: "found".to_owned(), warned: None }
@@ -107,12 +107,12 @@ fn an_unrecorded_run_that_is_gone_is_charged() {
 fn an_entry_may_have_its_own_grace() {
     let mut world = world_with_half_hour_session();
     world.launch("game");
-    let common = world.engine.snapshot().session.clone().unwrap().stop_grace;
+    let common = world.engine.sessions().only().cloned().unwrap().stop_grace;
     let mut patient = entry("game");
     patient.run.stop_grace = Some(common + minutes(1));
     let mut world = EngineHarness::new(policy(vec![patient]), MONDAY_NOON);
     world.launch("game");
-    assert_eq!(world.engine.snapshot().session.clone().unwrap().stop_grace, common + minutes(1));
+    assert_eq!(world.engine.sessions().only().cloned().unwrap().stop_grace, common + minutes(1));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_program_that_was_being_ended_before_a_reboot_gets_its_grace_again() {
     world.place.boot = boot(2);
     world.clock.advance(hours(1));
     recover(&mut world, found_alive());
-    let session = world.engine.snapshot().session.clone().unwrap();
+    let session = world.engine.sessions().only().cloned().unwrap();
     assert_eq!(session.grace_left(world.now().mono), session.stop_grace);
 }
 
@@ -250,7 +250,7 @@ fn restarts_do_not_lengthen_the_grace() {
     let mut world = world_with_half_hour_session();
     world.launch("game");
     let left = |world: &EngineHarness| {
-        world.engine.snapshot().session.as_ref().unwrap().grace_left(world.now().mono).as_secs()
+        world.engine.sessions().only().unwrap().grace_left(world.now().mono).as_secs()
     };
     let grace = left(&world);
     assert!(grace > 3, "{grace}");

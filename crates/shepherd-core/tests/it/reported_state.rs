@@ -247,7 +247,7 @@ fn a_session_says_if_its_hours_end_before_its_time_is_used_up() {
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     world.tick();
-    let hours_end = |world: &EngineHarness| world.engine.session_view(world.now()).unwrap().hours_end;
+    let hours_end = |world: &EngineHarness| world.engine.get_state(world.now()).session.unwrap().hours_end;
     assert_eq!(hours_end(&world), None, "its time is used up at 12:50");
     world.grant(grant(1, extra(minutes(10))));
     assert_eq!(hours_end(&world), None, "all of the extra time can be used");
@@ -263,5 +263,5 @@ fn a_session_says_if_its_hours_end_before_its_time_is_used_up() {
     world.engine.extend_current(minutes(10), &GrantId::from_random(4), "parent", world.now()).unwrap();
     assert_eq!(hours_end(&world), Some(wall_time(BERLIN, "2026-11-16 13:10")), "an extension moves it");
     world.run_for(minutes(40));
-    assert_eq!(world.engine.session_view(world.now()).and_then(|session| session.hours_end), None);
+    assert_eq!(world.engine.get_state(world.now()).session.and_then(|session| session.hours_end), None);
 }

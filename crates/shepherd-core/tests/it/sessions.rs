@@ -38,7 +38,7 @@ fn a_session_warns_expires_and_ends_each_once() {
     assert_eq!(expiries, 1);
     let events = world.exit();
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Expired, .. }));
-    assert!(world.engine.snapshot().session.is_none());
+    assert!(world.engine.sessions().is_empty());
     assert!(world.view("game").enabled);
 }
 
@@ -333,7 +333,7 @@ fn a_session_whose_program_is_gone_is_ended_and_charged() {
     world.sync();
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
     assert_eq!(world.used("game"), minutes(3));
-    assert!(world.engine.snapshot().session.is_none());
+    assert!(world.engine.sessions().is_empty());
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
     assert_eq!(world.remaining(), Some(minutes(19)));
     let events = world.run_for(minutes(25));
     assert_eq!(warnings(&events), [300, 60], "each before the new end, none missed");
-    assert_eq!(world.engine.snapshot().session.as_ref().unwrap().given.len(), 2);
+    assert_eq!(world.engine.sessions().only().unwrap().given.len(), 2);
     world.exit();
     assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }

@@ -128,7 +128,7 @@ fn exits_of_other_sessions_change_nothing() {
                 ExitInfo { session_id: SessionId::from_random(u128::MAX), code: None, signal: Some(9) };
             let now = simulation.world.now();
             assert_eq!(simulation.world.engine.notify_session_exited(&stranger, now), []);
-            assert_eq!(simulation.world.engine.stored_state().snapshot.session, before.snapshot.session);
+            assert_eq!(simulation.world.engine.stored_state().sessions, before.sessions);
         }
     }
 }

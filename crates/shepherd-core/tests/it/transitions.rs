@@ -47,7 +47,7 @@ fn world_in(state: &str) -> EngineHarness {
 
 /// Returns the state that clients see, or `withdrawn` for a session that ends before its program has started.
 fn stored_phase(world: &EngineHarness) -> &'static str {
-    let stage = world.engine.snapshot().session.as_ref().map(|session| &session.stage);
+    let stage = world.engine.sessions().only().map(|session| &session.stage);
     if matches!(stage, Some(SessionStage::Withdrawn { .. })) {
         assert_eq!(shown_phase(world), "expiring");
         return "withdrawn";
@@ -89,7 +89,7 @@ fn event_names(events: &[CoreEvent]) -> String {
 /// Applies an event, and returns the result as words.
 fn apply_event(world: &mut EngineHarness, event: &str) -> String {
     // The current session, or an unknown one.
-    let known = world.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
+    let known = world.engine.sessions().only().map(|session| session.session_id.clone());
     let stranger = SessionId::from_random(999);
     let own = known.unwrap_or_else(|| stranger.clone());
     let exit = |session_id: SessionId| ExitInfo { session_id, code: Some(0), signal: None };
@@ -332,7 +332,7 @@ fn a_warned_session_shows_the_severity() {
     let mut world = EngineHarness::new(policy_with(vec![game], |_| {}), "2026-11-16 12:00");
     world.launch("game");
     let shown = |world: &EngineHarness| {
-        let session = world.engine.session_view(world.now()).unwrap();
+        let session = world.engine.get_state(world.now()).session.unwrap();
         (session.phase, session.warned)
     };
     assert_eq!(shown(&world), (SessionPhase::Running, None));

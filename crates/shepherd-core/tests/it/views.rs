@@ -167,7 +167,7 @@ fn events_carry_the_session_whole() {
         panic!()
     };
     assert_eq!((session.phase, session.remaining), (SessionPhase::Running, Some(Millis(1_800_000))));
-    assert_eq!(world.engine.session_view(world.now()), Some(session));
+    assert_eq!(world.engine.get_state(world.now()).session, Some(session));
 
     let events = world.run_for(minutes(25));
     let warned = events.iter().find(|event| matches!(event, CoreEvent::Warning { .. })).unwrap();
@@ -356,7 +356,7 @@ fn a_session_shows_its_run_time_without_suspends() {
     game.limits.max_run = Some(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
-    let ran = |world: &EngineHarness| world.engine.session_view(world.now()).unwrap().ran;
+    let ran = |world: &EngineHarness| world.engine.get_state(world.now()).session.unwrap().ran;
     assert_eq!(ran(&world), Some(Millis(0)));
     world.run_for(minutes(20));
     world.clock.suspend(hours(2));

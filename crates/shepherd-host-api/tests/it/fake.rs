@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    AvailabilityPolicy, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy, WindowDisplay,
+    AvailabilityPolicy, EntrySlot, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
+    WindowDisplay,
 };
 use shepherd_host_api::{
     ExitStatus, FakeHost, FakeHostRequest, FakeProgram, FakeStart, HostAdapter, HostEvent, HostEvents,
@@ -27,6 +28,7 @@ pub(crate) fn entry(id: &str) -> PolicyEntry {
         budgets: Vec::new(),
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: RunPolicy::default(),
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    AvailabilityPolicy, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
+    AvailabilityPolicy, EntrySlot, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
 };
 use shepherd_host_api::{HostAdapter, HostEvent, HostSpawnRequest};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
@@ -52,6 +52,7 @@ fn entry(argv: Vec<String>) -> PolicyEntry {
         budgets: Vec::new(),
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: RunPolicy::default(),
     }

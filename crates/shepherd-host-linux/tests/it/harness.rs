@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use shepherd_api::EntryKind;
 use shepherd_core::UserDisplay;
 use shepherd_core::policy::{
-    AvailabilityPolicy, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy, TimeCost, WarningPolicy,
+    AvailabilityPolicy, EntrySlot, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy, TimeCost,
+    WarningPolicy,
 };
 use shepherd_host_api::{ExitStatus, HostAdapter, HostEvent, HostEvents, HostSpawnRequest, HostStopRequest};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
@@ -64,6 +65,7 @@ pub(crate) fn entry(kind: EntryKind) -> PolicyEntry {
         budgets: Vec::new(),
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: RunPolicy::default(),
     }

@@ -191,6 +191,7 @@ pub(crate) fn snapshot(entry_count: usize) -> DaemonStateSnapshot {
         api_version: 1,
         at: Timestamp::UNIX_EPOCH,
         session: None,
+        sessions: Vec::new(),
         entry_count,
         mode: "school".to_owned(),
         clock_trusted: true,

@@ -12,6 +12,8 @@ fn session(remaining_seconds: Option<u64>) -> SessionView {
         entry_id: "tuxmath".parse().unwrap(),
         label: "Maths".to_owned(),
         profile: "anna".parse().unwrap(),
+        slot: Default::default(),
+        counting: Default::default(),
         phase: SessionPhase::Running,
         started_at: NOON,
         remaining: remaining_seconds.map(|seconds| Millis(seconds * 1000)),

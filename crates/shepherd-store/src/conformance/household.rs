@@ -8,13 +8,13 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use shepherd_api::{AuditEvent, AuditKind, EntryKind, StopMode, StopRequester, WarningSeverity};
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy, TimeBudget,
-    TimeCost, WarningPolicy, WarningThreshold,
+    AvailabilityPolicy, DailyQuota, EntrySlot, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy,
+    TimeBudget, TimeCost, WarningPolicy, WarningThreshold,
 };
 use shepherd_core::{
     CoreEngine, CoreEvent, DaemonHeartbeat, Effect, Effects, EngineEnvironment, EngineSnapshot, ExitInfo,
-    HostCapabilities, LaunchRequest, PauseEnd, SessionLiveness, StopRequest, StoreWrite, StoredState,
-    UsageKey,
+    HostCapabilities, LaunchRequest, PauseEnd, SessionLiveness, SessionRecord, StopRequest, StoreWrite,
+    StoredState, UsageKey,
 };
 use shepherd_util::{BootId, ClockReading, EntryId, ProfileId, SessionId};
 
@@ -75,6 +75,7 @@ fn household_entry(name: &str, limits: LimitsPolicy) -> PolicyEntry {
         budgets: vec!["play".parse().expect("a valid name")],
         cost: TimeCost::Counts,
         earns: None,
+        slot: EntrySlot::Foreground,
         unlock: None,
         run: RunPolicy::default(),
     }
@@ -154,12 +155,14 @@ impl From<Effects> for StepOutcome {
 /// Reports a step to an engine, and returns its writes and events.
 pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome {
     let now = step.now;
-    let session_id = engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
+    let session_id = engine.sessions().only().map(|session| session.session_id.clone());
     let effects = match (&step.action, session_id) {
-        (HouseholdAction::TakeBack, _) => {
-            engine.recover(SessionLiveness::Alive { handle: "found".to_owned() }, now)
+        (HouseholdAction::TakeBack, session_id) => {
+            let alive = SessionLiveness::Alive { handle: "found".to_owned() };
+            let liveness = session_id.into_iter().map(|session_id| (session_id, alive.clone())).collect();
+            engine.recover(&liveness, now)
         }
-        (HouseholdAction::FindGone, _) => engine.recover(SessionLiveness::Gone, now),
+        (HouseholdAction::FindGone, _) => engine.recover(&BTreeMap::new(), now),
         (HouseholdAction::Launch { entry_id, number }, _) => {
             let request = LaunchRequest {
                 entry_id: entry_id.clone(),
@@ -180,16 +183,20 @@ pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome 
         (HouseholdAction::Exit, Some(session_id)) => {
             engine.notify_session_exited(&ExitInfo { session_id, code: Some(0), signal: None }, now)
         }
-        (HouseholdAction::Stop, _) => {
+        (HouseholdAction::Stop, Some(session_id)) => {
             let (by, mode, actor) = (StopRequester::User, StopMode::Graceful, "child".to_owned());
-            engine.stop_current(&StopRequest { by, mode, actor }, now).effects
+            engine.stop_session(&session_id, &StopRequest { by, mode, actor }, now).effects
         }
         (HouseholdAction::Tick, _) => engine.tick(now),
         (HouseholdAction::ConfirmClock, _) => engine.confirm_clock("parent", now),
         (HouseholdAction::Pulse, _)
-        | (HouseholdAction::Start | HouseholdAction::FailLaunch | HouseholdAction::Exit, None) => {
-            Effects::default()
-        }
+        | (
+            HouseholdAction::Start
+            | HouseholdAction::FailLaunch
+            | HouseholdAction::Exit
+            | HouseholdAction::Stop,
+            None,
+        ) => Effects::default(),
     };
     effects.into()
 }
@@ -212,6 +219,7 @@ pub struct PersistedState {
     /// The cooldowns after a run.
     pub cooldowns: Vec<((ProfileId, EntryId), PauseEnd)>,
     /// The rest of the state.
+    pub sessions: BTreeMap<SessionId, SessionRecord>,
     pub snapshot: EngineSnapshot,
     /// The last heartbeat.
     pub pulse: Option<DaemonHeartbeat>,
@@ -223,10 +231,11 @@ impl PersistedState {
     /// Returns the expected state.
     #[must_use]
     pub fn expected(state: StoredState, last_event: Option<AuditEvent>) -> Self {
-        let StoredState { usage, cooldowns, snapshot, heartbeat: pulse } = state;
+        let StoredState { usage, cooldowns, sessions, snapshot, heartbeat: pulse } = state;
         Self {
             usage: usage.into_iter().collect(),
             cooldowns: cooldowns.into_iter().collect(),
+            sessions,
             snapshot,
             pulse,
             last_event,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 use shepherd_api::{
-    AuditEvent, AuditKind, EndReason, EntryScope, GrantKind, GrantView, Millis, StopRequester,
-    TimeRequestState, TimeRequestView, WarningSeverity,
+    AuditEvent, AuditKind, EndReason, EntryScope, GrantKind, GrantView, Millis, SessionCounting, SessionSlot,
+    StopRequester, TimeRequestState, TimeRequestView, WarningSeverity,
 };
 use shepherd_core::policy::Day;
 use shepherd_core::{
@@ -82,8 +82,8 @@ pub fn unloggable_event() -> AuditEvent {
     AuditEvent { at: timestamp(1_800_000_000), actor: "parent".to_owned(), what }
 }
 
-/// Returns a batch as the engine makes it during a session: usage of one second, a cooldown, the snapshot and an
-/// event, all with this number.
+/// Returns a batch as the engine makes it during a session: usage of one second, a cooldown, the session, the snapshot
+/// and an event, all with this number.
 #[must_use]
 pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
     vec![
@@ -93,6 +93,7 @@ pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
             entry_id: entry_id("chess"),
             until: until(1_800_000_000),
         },
+        StoreWrite::SaveSession(Box::new(session(number % 2))),
         StoreWrite::SaveSnapshot(Box::new(snapshot(number))),
         StoreWrite::AppendAudit(Box::new(note_event(number))),
     ]
@@ -113,6 +114,8 @@ pub fn session(number: u64) -> SessionRecord {
         entry_id: entry_id("chess"),
         label: "Schach für Anna".to_owned(),
         profile: profile("anna"),
+        slot: SessionSlot::Login { account: "anna".to_owned() },
+        counting: SessionCounting::Idle,
         started_at: timestamp(1_800_000_000),
         judged_at: timestamp(1_800_000_000),
         boot: boot_id(),
@@ -140,6 +143,8 @@ pub fn session(number: u64) -> SessionRecord {
         charged_day: Day(20_833),
         charged: Duration::from_micros(1_234_567),
         in_a_row: Duration::from_secs(300),
+        charged_before_row: Duration::from_secs(1),
+        earned: BTreeMap::from([("games".parse().expect(GOOD_NAME), Duration::from_secs(600))]),
         stage: SessionStage::Expiring {
             host_session_handle: "{\"pid\":4711}".to_owned(),
             reason: EndReason::Stopped { by: StopRequester::Admin },
@@ -157,7 +162,6 @@ pub fn session(number: u64) -> SessionRecord {
 #[must_use]
 pub fn snapshot(number: u64) -> EngineSnapshot {
     EngineSnapshot {
-        session: Some(session(number)),
         clock: ClockRecord {
             latest_seen: Some(timestamp(1_800_000_001)),
             seen_at: Some(BootInstant::new(boot_id(), monotonic_instant(5_000))),

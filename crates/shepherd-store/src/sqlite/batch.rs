@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Transaction};
 use serde_json::{Map, Value};
 use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, UsageKey};
-use shepherd_util::{EntryId, ProfileId};
+use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use super::digest::RowHasher;
 use super::fault::SqliteFault;
@@ -42,6 +42,11 @@ impl<'t> SqliteBatch<'t> {
             StoreWrite::SetCooldown { profile, entry_id, until } => {
                 self.set_cooldown(profile, entry_id, until)
             }
+            StoreWrite::SaveSession(session) => {
+                let record = to_json(session)?;
+                self.replace_session(&session.session_id, Some(&record))
+            }
+            StoreWrite::DeleteSession(session_id) => self.replace_session(session_id, None),
             StoreWrite::SaveSnapshot(snapshot) => self.save_snapshot(snapshot),
             StoreWrite::AppendAudit(_) => Ok(()),
         }
@@ -144,6 +149,32 @@ impl<'t> SqliteBatch<'t> {
             self.state.digest.remove(hash(&before));
         }
         self.state.digest.add(hash(&after));
+        Ok(())
+    }
+
+    fn replace_session(&mut self, session_id: &SessionId, after: Option<&str>) -> Result<(), SqliteFault> {
+        let id = session_id.as_str();
+        let select = "SELECT record FROM session WHERE session_id = ?1";
+        let before: Option<String> =
+            self.transaction.prepare_cached(select)?.query_row([id], |row| row.get(0)).optional()?;
+        let mut hash = |record: &str| {
+            self.hasher.hash("session", [id, record].map(|text| ValueRef::Text(text.as_bytes())))
+        };
+        if let Some(before) = before {
+            self.state.digest.remove(hash(&before));
+        }
+        match after {
+            Some(after) => {
+                self.state.digest.add(hash(after));
+                let upsert =
+                    "INSERT INTO session VALUES (?1, ?2) ON CONFLICT DO UPDATE SET record = excluded.record";
+                self.transaction.prepare_cached(upsert)?.execute((id, after))?;
+            }
+            None => {
+                let delete = "DELETE FROM session WHERE session_id = ?1";
+                self.transaction.prepare_cached(delete)?.execute([id])?;
+            }
+        }
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use shepherd_core::policy::Day;
-use shepherd_core::{EngineSnapshot, PauseEnd, StoredState, UsageCounter, UsageKey};
-use shepherd_util::{EntryId, ProfileId};
+use shepherd_core::{EngineSnapshot, PauseEnd, SessionRecord, StoredState, UsageCounter, UsageKey};
+use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use super::fault::SqliteFault;
 use crate::error::StoreError;
@@ -48,6 +48,7 @@ pub(super) fn read_all(connection: &Connection) -> Result<StoredState, SqliteFau
     Ok(StoredState {
         usage: read_all_usage(connection)?,
         cooldowns: read_all_cooldowns(connection)?,
+        sessions: read_all_sessions(connection)?,
         snapshot: read_snapshot(connection)?,
         heartbeat: None,
     })
@@ -104,6 +105,17 @@ fn read_all_cooldowns(
         cooldowns.insert(key, from_json(&until)?);
     }
     Ok(cooldowns)
+}
+
+fn read_all_sessions(connection: &Connection) -> Result<BTreeMap<SessionId, SessionRecord>, SqliteFault> {
+    let mut statement = connection.prepare("SELECT record FROM session")?;
+    let mut rows = statement.query([])?;
+    let mut sessions = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let session: SessionRecord = from_json(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?;
+        sessions.insert(session.session_id.clone(), session);
+    }
+    Ok(sessions)
 }
 
 /// Reads the part of the state that is stored as one JSON value.

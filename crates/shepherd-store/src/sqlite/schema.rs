@@ -16,7 +16,11 @@ pub(super) const APPLICATION_ID: i32 = 0x5368_6570;
 ///
 /// Usage is most of the data, and all of it is read at the start: its rows are three numbers. No table has a second
 /// index, because the checksum covers rows, and a damaged index would hide one.
-pub(super) const MIGRATIONS: &[&str] = &["
+///
+/// Version 2 has a row for each session, so that a change writes only the sessions that it concerns. A program of version 1
+/// knows a single session, and would forget the time of the others, so it must not open the database.
+pub(super) const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE counter (
     profile TEXT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('entry', 'budget')),
@@ -53,10 +57,21 @@ CREATE TABLE state (
     checksum TEXT NOT NULL
 ) STRICT;
 INSERT INTO snapshot VALUES (1, '{}');
-"];
+",
+    "
+CREATE TABLE session (
+    session_id TEXT NOT NULL PRIMARY KEY,
+    record TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO session
+    SELECT json_extract(content, '$.session.session_id'), json_extract(content, '$.session')
+    FROM snapshot WHERE json_type(content, '$.session') = 'object';
+UPDATE snapshot SET content = json_remove(content, '$.session');
+",
+];
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// The time for which another process may hold the database before we give up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -77,7 +92,9 @@ pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Resul
         // The rows have other columns now. Their old content was checked before.
         let digest = super::check::digest_all_rows(&transaction)?;
         let before = if number == 1 { DatabaseState::default() } else { state::read_state(&transaction)? };
-        let after = DatabaseState { generation: before.generation + i64::from(number > 1), digest, ..before };
+        // A database that is being created has no head yet, which shows in its generation.
+        let generation = before.generation + i64::from(from > 0);
+        let after = DatabaseState { generation, digest, ..before };
         state::write_state(&transaction, &after)?;
         transaction.commit()?;
     }

@@ -256,7 +256,7 @@ fn a_newer_database_is_refused_and_stays() {
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
     let refusal = place.open_error_text();
-    let expected = "shepherd.db has schema version 7, but this program supports only versions up to 1; \
+    let expected = "shepherd.db has schema version 7, but this program supports only versions up to 2; \
                     install a newer Shepherd";
     assert!(refusal.ends_with(expected), "{refusal}");
     assert!(place.file_names().contains(&"shepherd.db".to_owned()));

@@ -156,7 +156,7 @@ impl HouseholdModel {
     }
 
     fn record(&self) -> Option<&SessionRecord> {
-        self.stored.snapshot.session.as_ref()
+        self.stored.sessions.values().next()
     }
 
     /// Returns the last heartbeat, if it belongs to the stored session.
@@ -191,6 +191,10 @@ impl HouseholdModel {
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     stored.cooldowns.insert((profile, entry_id), until);
                 }
+                StoreWrite::SaveSession(session) => {
+                    stored.sessions.insert(session.session_id.clone(), *session);
+                }
+                StoreWrite::DeleteSession(session_id) => drop(stored.sessions.remove(&session_id)),
                 StoreWrite::SaveSnapshot(snapshot) => stored.snapshot = *snapshot,
                 StoreWrite::AppendAudit(event) => audit.push(*event),
             }
@@ -232,7 +236,7 @@ impl HouseholdModel {
     pub(crate) fn commit_step(&mut self, pending: PendingStep, timing: AckTiming) {
         let PendingStep { step, events, boot, engine, stored, audit } = pending;
         self.counts.heartbeats += u64::from(step.action == HouseholdAction::Pulse);
-        let before = std::mem::replace(&mut self.stored, stored).snapshot.session;
+        let before = std::mem::replace(&mut self.stored, stored).sessions.into_values().next();
         self.engine = engine;
         self.audit.extend(audit);
         let after = self.record().cloned();

@@ -15,10 +15,12 @@ pub enum DeadlineClock {
     Awake,
     /// Also counts while the machine is suspended. Used for the end of a window.
     Total,
+    /// Doesn't advance, so the deadline keeps its distance. Used for run time while a session doesn't count.
+    Stopped,
 }
 
 /// A deadline that doesn't move when the wall clock is set. A session has up to two deadlines, one on each
-/// clock. The [earlier](Self::earlier) deadline ends the session, and each suspend can change which of the
+/// running clock. The [earlier](Self::earlier) deadline ends the session, and each suspend can change which of the
 /// two that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Deadline {
@@ -84,5 +86,6 @@ fn clock_micros(now: MonotonicInstant, counting: DeadlineClock) -> u64 {
     match counting {
         DeadlineClock::Awake => saturating_micros(now.awake()),
         DeadlineClock::Total => saturating_micros(now.total()),
+        DeadlineClock::Stopped => 0,
     }
 }

@@ -95,7 +95,7 @@ impl Drop for BenchDaemon {
     fn drop(&mut self) {
         if self.daemon.is_some() {
             // A program that ignores SIGTERM would delay the exit.
-            let _ = self.client().call(Command::StopCurrent { mode: StopMode::Force });
+            let _ = self.client().call(Command::StopCurrent { mode: StopMode::Force, session_id: None });
             self.stop();
         }
     }
@@ -131,7 +131,7 @@ pub(crate) fn await_end(client: &mut BlockingClient) {
 }
 
 pub(crate) fn force_stop(client: &mut BlockingClient) {
-    client.call(Command::StopCurrent { mode: StopMode::Force }).unwrap();
+    client.call(Command::StopCurrent { mode: StopMode::Force, session_id: None }).unwrap();
 }
 
 /// Checks a condition repeatedly until it holds.

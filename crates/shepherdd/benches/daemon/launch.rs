@@ -89,7 +89,7 @@ fn measure_during_slow_stop(daemon: &BenchDaemon) {
     await_start(&mut client);
     std::thread::sleep(Duration::from_millis(300));
     let mut asker = daemon.client();
-    client.call(Command::StopCurrent { mode: StopMode::Graceful }).unwrap();
+    client.call(Command::StopCurrent { mode: StopMode::Graceful, session_id: None }).unwrap();
     let (start, mut samples) = (Instant::now(), Vec::new());
     while start.elapsed() < RESISTS {
         let (reply, took) = timed(|| asker.call(Command::GetState {}));

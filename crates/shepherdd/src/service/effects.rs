@@ -150,8 +150,7 @@ impl DaemonService {
         for kind in events {
             self.clients.broadcast(&Event { at: now.wall, kind });
         }
-        let state = self.engine.get_state(now);
-        let announced = AnnouncedState { mode: state.mode, clock_trusted: state.clock_trusted };
+        let announced = AnnouncedState::of(&self.engine, now);
         let before = std::mem::replace(&mut self.announced, announced.clone());
         if announced.mode != before.mode {
             let kind = EventKind::ModeSwitched { mode: announced.mode };
@@ -217,7 +216,8 @@ impl DaemonService {
 fn launched_session(granted: &ProvisionalGrant) -> Option<SessionId> {
     match granted {
         ProvisionalGrant::Launch(plan) => Some(plan.session_id.clone()),
-        ProvisionalGrant::Grant(_)
+        ProvisionalGrant::Adoption(_)
+        | ProvisionalGrant::Grant(_)
         | ProvisionalGrant::RequestAnswer { .. }
         | ProvisionalGrant::Mode { .. }
         | ProvisionalGrant::Clock { .. } => None,

@@ -101,7 +101,7 @@ impl DaemonService {
     }
 
     fn clock_check(&self, now: ClockReading) -> HealthCheck {
-        if self.engine.get_state(now).clock_trusted {
+        if self.engine.is_clock_trusted(now) {
             health_check("clock", true, "trusted".to_owned())
         } else {
             let help = "correct the clock or, if it is right, run `shepherd clock confirm`";
@@ -109,9 +109,10 @@ impl DaemonService {
         }
     }
 
-    pub(super) fn metrics_text(&self, now: ClockReading) -> String {
+    pub(super) fn metrics_text(&self) -> String {
         self.metrics.update_transport_counts(&self.clients.counts(), crate::log::lost_line_count());
-        self.metrics.session_running.set(i64::from(self.engine.session_view(now).is_some()));
+        let sessions = self.engine.sessions().len();
+        self.metrics.session_running.set(i64::try_from(sessions).unwrap_or(i64::MAX));
         self.metrics.entries.set(i64::try_from(self.engine.policy().entries().len()).unwrap_or(i64::MAX));
         self.metrics.encode_text()
     }

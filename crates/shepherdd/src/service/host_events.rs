@@ -58,10 +58,8 @@ impl DaemonService {
     }
 
     fn is_running_session(&self, session_id: &SessionId) -> bool {
-        let session = self.engine.snapshot().session.as_ref();
-        session.is_some_and(|session| {
-            session.session_id == *session_id && session.stage.host_session_handle().is_some()
-        })
+        let session = self.engine.sessions().get(session_id);
+        session.is_some_and(|session| session.stage.host_session_handle().is_some())
     }
 
     fn confirm_session_start(&mut self, session_id: &SessionId, handle: String, now: ClockReading) {

@@ -10,7 +10,7 @@ mod warning_listener;
 
 use command_kind::{ClientAct, CommandKind};
 use shepherd_api::{ApiError, AuditKind, CommandReply, ErrorCode};
-use shepherd_core::EngineReply;
+use shepherd_core::{EngineReply, SessionRecord};
 use shepherd_ipc::{ClientInfo, IncomingEvent, PeerCredentials};
 use shepherd_util::ClockReading;
 use warning_listener::WarningListener;
@@ -82,11 +82,11 @@ impl DaemonService {
     fn perform_act(&mut self, request: &RequestContext, act: ClientAct) {
         match act {
             ClientAct::Launch(params) => self.launch(request, params),
-            ClientAct::Stop { mode } => {
-                let answer = self.stop_current(request, mode);
+            ClientAct::Stop { mode, session_id } => {
+                let answer = self.stop_session(request, session_id.as_ref(), mode);
                 self.respond(&request.reply_to, answer);
             }
-            ClientAct::Extend { by } => self.extend(request, by),
+            ClientAct::Extend { by, session_id } => self.extend(request, session_id.as_ref(), by),
             ClientAct::ReloadPolicy => self.request_policy_read(request.policy_requester()),
             ClientAct::SetPolicy { text } => self.set_policy(text, request.policy_requester()),
             ClientAct::RequestTime(params) => self.request_time(request, params),
@@ -117,20 +117,24 @@ impl DaemonService {
         let now = request.now;
         let snapshot = self.engine.get_state(now);
         self.respond(&request.reply_to, Ok(CommandReply::Subscribed { snapshot }));
-        self.give_missed_warning(&request.client, now);
+        self.give_missed_warnings(&request.client, now);
     }
 
-    fn give_missed_warning(&mut self, client: &ClientInfo, now: ClockReading) {
-        let Some(session) = &self.engine.snapshot().session else { return };
-        let listener = WarningListener::of_session(&session.profile, client);
-        let Some(warning) = self.engine.missed_warning(now) else { return };
-        match listener {
-            WarningListener::Player => self.engine.forget_missed_warning(),
-            WarningListener::PerhapsPlayer => {}
-            WarningListener::SomebodyElse => return,
+    fn give_missed_warnings(&mut self, client: &ClientInfo, now: ClockReading) {
+        let of_session = |session: &SessionRecord| {
+            (session.session_id.clone(), WarningListener::of_session(&session.profile, client))
+        };
+        let listeners: Vec<_> = self.engine.sessions_with_missed_warnings().map(of_session).collect();
+        for (session_id, listener) in listeners {
+            let Some(warning) = self.engine.missed_warning(&session_id, now) else { continue };
+            match listener {
+                WarningListener::Player => self.engine.forget_missed_warning(&session_id),
+                WarningListener::PerhapsPlayer => {}
+                WarningListener::SomebodyElse => continue,
+            }
+            let kind = self.engine.event_kind(&warning, now);
+            self.broadcast(vec![kind], now);
         }
-        let kind = self.engine.event_kind(&warning, now);
-        self.broadcast(vec![kind], now);
     }
 
     /// Carries out the effects of an act, and replies when they are durable; a refusal is answered at once.

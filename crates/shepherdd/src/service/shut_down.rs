@@ -1,5 +1,5 @@
-//! An orderly shutdown (S9.3): usage is recorded, and the policy decides whether the session is ended first or left to
-//! be reattached.
+//! An orderly shutdown (S9.3): usage is recorded, and the policy decides whether sessions are ended first or left to be
+//! reattached.
 
 use std::time::Duration;
 
@@ -32,9 +32,9 @@ impl DaemonService {
         tracing::info!("the daemon has stopped");
     }
 
-    /// Handles only the host, the store and the heartbeat until the session is over.
+    /// Handles only the host, the store and the heartbeat until all sessions are over.
     async fn wait_for_session_end(&mut self, inputs: &mut InputSources) {
-        while self.engine.snapshot().session.is_some() {
+        while !self.engine.sessions().is_empty() {
             let input = tokio::select! {
                 Some(event) = inputs.host.recv() => LoopInput::Host(event),
                 Some(report) = inputs.store.recv() => LoopInput::Store(report),

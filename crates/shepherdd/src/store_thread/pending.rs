@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{AuditEvent, AuditKind};
-use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, UsageKey};
+use shepherd_core::{EngineSnapshot, PauseEnd, SessionRecord, StoreWrite, UsageKey};
 use shepherd_store::{AuditEventError, Store, StoreError};
-use shepherd_util::{EntryId, ProfileId};
+use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use super::BatchWaiter;
 
@@ -24,6 +24,8 @@ pub(super) struct PendingBatch {
     up_to: u64,
     usage: BTreeMap<UsageKey, Duration>,
     cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
+    /// The sessions that change, each with its new record; `None` removes it.
+    sessions: BTreeMap<SessionId, Option<Box<SessionRecord>>>,
     snapshot: Option<Box<EngineSnapshot>>,
     lines: Vec<AuditEvent>,
     /// The number of dropped audit events.
@@ -56,6 +58,10 @@ impl PendingBatch {
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     self.cooldowns.insert((profile, entry_id), until);
                 }
+                StoreWrite::SaveSession(session) => {
+                    self.sessions.insert(session.session_id.clone(), Some(session));
+                }
+                StoreWrite::DeleteSession(session_id) => drop(self.sessions.insert(session_id, None)),
                 StoreWrite::SaveSnapshot(snapshot) => self.snapshot = Some(snapshot),
                 StoreWrite::AppendAudit(line) => self.lines.push(*line),
             }
@@ -64,7 +70,8 @@ impl PendingBatch {
 
     /// Adds later writes.
     pub(super) fn absorb(&mut self, later: Self) {
-        let Self { up_to, usage, cooldowns, snapshot, lines, dropped_lines: left_out, is_awaited } = later;
+        let Self { up_to, usage, cooldowns, sessions, snapshot, lines, dropped_lines: left_out, is_awaited } =
+            later;
         self.up_to = up_to;
         self.is_awaited |= is_awaited;
         for (key, amount) in usage {
@@ -72,6 +79,7 @@ impl PendingBatch {
             *sum = sum.saturating_add(amount);
         }
         self.cooldowns.extend(cooldowns);
+        self.sessions.extend(sessions);
         self.snapshot = snapshot.or_else(|| self.snapshot.take());
         self.drop_excess_lines();
         self.lines.extend(lines);
@@ -97,7 +105,11 @@ impl PendingBatch {
     }
 
     pub(super) fn write_count(&self) -> usize {
-        self.usage.len() + self.cooldowns.len() + usize::from(self.snapshot.is_some()) + self.lines.len()
+        self.usage.len()
+            + self.cooldowns.len()
+            + self.sessions.len()
+            + usize::from(self.snapshot.is_some())
+            + self.lines.len()
     }
 
     /// Requests a report for the pending writes.
@@ -110,8 +122,16 @@ impl PendingBatch {
         if self.is_empty() {
             return None;
         }
-        let Self { up_to, usage, cooldowns, snapshot, mut lines, dropped_lines: left_out, is_awaited } =
-            std::mem::take(self);
+        let Self {
+            up_to,
+            usage,
+            cooldowns,
+            sessions,
+            snapshot,
+            mut lines,
+            dropped_lines: left_out,
+            is_awaited,
+        } = std::mem::take(self);
         if left_out > 0 {
             let at = lines.last().map_or_else(Timestamp::now, |line| line.at);
             lines.push(audit_note(
@@ -126,7 +146,12 @@ impl PendingBatch {
             until,
         });
         let lines = lines.into_iter().map(|line| StoreWrite::AppendAudit(Box::new(line)));
-        let writes = usage.chain(cooldowns).chain(snapshot.map(StoreWrite::SaveSnapshot)).chain(lines);
+        let sessions = sessions.into_iter().map(|(session_id, session)| match session {
+            Some(session) => StoreWrite::SaveSession(session),
+            None => StoreWrite::DeleteSession(session_id),
+        });
+        let writes =
+            usage.chain(cooldowns).chain(sessions).chain(snapshot.map(StoreWrite::SaveSnapshot)).chain(lines);
         Some(BatchAttempt { up_to, writes: writes.collect(), is_awaited, generation })
     }
 }
@@ -148,9 +173,11 @@ impl BatchAttempt {
         tracing::error!(%why, "could not write an event to the audit log");
         let mut lines = self.writes.iter_mut().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(line),
-            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
-                None
-            }
+            StoreWrite::AddUsage { .. }
+            | StoreWrite::SetCooldown { .. }
+            | StoreWrite::SaveSession(_)
+            | StoreWrite::DeleteSession(_)
+            | StoreWrite::SaveSnapshot(_) => None,
         });
         if let Some(line) = lines.nth(index) {
             **line = audit_note(line.at, format!("an event of this time could not be written: {why}"));

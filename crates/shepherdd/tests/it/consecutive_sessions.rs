@@ -31,7 +31,8 @@ fn a_thousand_sessions_end_each_once_and_in_order() {
         if round % 3 == 0 {
             listener.wait_for(|event| matches!(event, EventKind::SessionStarted { .. }).then_some(()));
         }
-        call_at_allowed_rate(&mut client, &Command::StopCurrent { mode: StopMode::Force }).unwrap();
+        call_at_allowed_rate(&mut client, &Command::StopCurrent { mode: StopMode::Force, session_id: None })
+            .unwrap();
         ended.push(listener.wait_for(|event| match event {
             EventKind::SessionEnded { session_id, end } => Some((session_id.clone(), end.clone())),
             _ => None,

@@ -340,7 +340,8 @@ fn heavy_while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
     assert!(complaint.contains("the disk does not answer"), "{complaint}");
     let refused = fixture.refusal("nap");
     assert_eq!(refused.code, ErrorCode::Denied);
-    let given = fixture.call(Command::ExtendCurrent { by: Duration::from_secs(600).into() });
+    let given =
+        fixture.call(Command::ExtendCurrent { by: Duration::from_secs(600).into(), session_id: None });
     assert!(given.is_err(), "{given:?}");
     let end = listener.wait_for_end(&session.session_id);
     let (took, ran) = (launched.elapsed(), seen_running.elapsed());

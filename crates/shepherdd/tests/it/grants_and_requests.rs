@@ -40,7 +40,7 @@ fn next_deadline(listener: &mut EventSubscriber) -> SessionView {
 }
 
 fn extend(fixture: &ShepherddFixture, by: Duration) -> SessionView {
-    match fixture.call(Command::ExtendCurrent { by: Millis::from(by) }) {
+    match fixture.call(Command::ExtendCurrent { by: Millis::from(by), session_id: None }) {
         Ok(CommandReply::Extended { session }) => session,
         other => panic!("{other:?}"),
     }
@@ -190,7 +190,7 @@ fn a_session_that_is_being_launched_can_be_extended() {
     assert!(remaining(&session) > Duration::from_secs(3_500), "{session:?}");
     // A session that is being stopped can't be extended, and the message says why.
     fixture.stop(StopMode::Graceful).unwrap();
-    let refused = fixture.call(Command::ExtendCurrent { by: Millis(1_000) }).unwrap_err();
+    let refused = fixture.call(Command::ExtendCurrent { by: Millis(1_000), session_id: None }).unwrap_err();
     let refused = refused.api_error().unwrap();
     assert_eq!(refused.code, ErrorCode::NoSession);
     assert_eq!(refused.sentence, "The session is already being ended.");
@@ -220,7 +220,7 @@ fn a_gift_of_many_years_is_refused_and_harms_no_other() {
     let mut listener = fixture.subscriber();
     fixture.launch("nap");
     listener.wait_for(|event| matches!(event, EventKind::SessionStarted { .. }).then_some(()));
-    match fixture.call(Command::ExtendCurrent { by: Millis(1 << 53) }) {
+    match fixture.call(Command::ExtendCurrent { by: Millis(1 << 53), session_id: None }) {
         Err(CallError::Refused(error)) => assert_eq!(error.code, ErrorCode::InvalidCommand),
         other => panic!("{other:?}"),
     }

@@ -319,7 +319,7 @@ impl ShepherddFixture {
     }
 
     pub(crate) fn stop(&self, mode: StopMode) -> Result<CommandReply, CallError> {
-        self.call(Command::StopCurrent { mode })
+        self.call(Command::StopCurrent { mode, session_id: None })
     }
 
     /// Waits until the daemon reports no session, and checks that no process of it is left.
@@ -389,7 +389,7 @@ impl Drop for ShepherddFixture {
     fn drop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             if let Ok(mut client) = BlockingClient::connect(&self.client_options()) {
-                let _ = client.call(Command::StopCurrent { mode: StopMode::Force });
+                let _ = client.call(Command::StopCurrent { mode: StopMode::Force, session_id: None });
                 let has_session = |state: &_| matches!(state, Ok(CommandReply::State { snapshot }) if snapshot.session.is_some());
                 becomes_true_within(CLEANUP_TIMEOUT, || !has_session(&client.call(Command::GetState {})));
             }

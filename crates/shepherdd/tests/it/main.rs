@@ -51,6 +51,8 @@ mod process_containment;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]
+mod several_sessions;
+#[cfg(test)]
 mod shutdown;
 #[cfg(test)]
 mod smoke;

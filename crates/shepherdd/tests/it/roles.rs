@@ -72,7 +72,7 @@ fn session_log(session: Option<&str>) -> Command {
 }
 
 fn extend() -> Command {
-    Command::ExtendCurrent { by: Millis(3_600_000) }
+    Command::ExtendCurrent { by: Millis(3_600_000), session_id: None }
 }
 
 fn refusals(fixture: &ShepherddFixture, uid: u32) -> Vec<String> {
@@ -103,7 +103,9 @@ fn real_users_have_exactly_the_role_of_the_policy() {
         assert_eq!(client.welcome().role, ClientRole::Observer);
         assert_eq!(client.welcome().role_with_pin, Some(ClientRole::Observer));
         assert_eq!(code(&client.call(Command::GetState {})), None);
-        for command in [launch(Some("anna")), Command::StopCurrent { mode: StopMode::Force }, extend()] {
+        for command in
+            [launch(Some("anna")), Command::StopCurrent { mode: StopMode::Force, session_id: None }, extend()]
+        {
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
         }
     });
@@ -122,7 +124,7 @@ fn real_users_have_exactly_the_role_of_the_policy() {
         }
     });
     as_user(&fixture, BEN, |client| {
-        let outcome = client.unwrap().call(Command::StopCurrent { mode: StopMode::Force });
+        let outcome = client.unwrap().call(Command::StopCurrent { mode: StopMode::Force, session_id: None });
         assert_eq!(code(&outcome), Some(ErrorCode::NotPermitted), "it is Anna's");
     });
     as_user(&fixture, SCREEN, |client| {
@@ -134,7 +136,7 @@ fn real_users_have_exactly_the_role_of_the_policy() {
             Some(ErrorCode::NotPermitted),
             "Anna has a login"
         );
-        let outcome = client.call(Command::StopCurrent { mode: StopMode::Force });
+        let outcome = client.call(Command::StopCurrent { mode: StopMode::Force, session_id: None });
         assert_eq!(
             code(&outcome),
             Some(ErrorCode::NotPermitted),
@@ -143,7 +145,10 @@ fn real_users_have_exactly_the_role_of_the_policy() {
     });
     assert!(fixture.state().session.is_some(), "nobody has ended it");
     as_user(&fixture, ANNA, |client| {
-        assert_eq!(code(&client.unwrap().call(Command::StopCurrent { mode: StopMode::Force })), None);
+        assert_eq!(
+            code(&client.unwrap().call(Command::StopCurrent { mode: StopMode::Force, session_id: None })),
+            None
+        );
     });
     fixture.wait_until_idle();
     assert_eq!(refusals(&fixture, STRANGER), ["connect"]);
@@ -229,7 +234,10 @@ fn administration_needs_the_pin_once_there_is_one() {
         assert_eq!(code(&client.call(Command::Authenticate { pin: pin("1357") })), Some(ErrorCode::WrongPin));
         let right = client.call(Command::Authenticate { pin: pin("2468") });
         assert!(matches!(right, Ok(CommandReply::Authenticated { role: ClientRole::Admin })), "{right:?}");
-        assert_eq!(code(&client.call(Command::StopCurrent { mode: StopMode::Force })), None);
+        assert_eq!(
+            code(&client.call(Command::StopCurrent { mode: StopMode::Force, session_id: None })),
+            None
+        );
         assert_eq!(code(&client.call(Command::ReloadConfig {})), None);
     });
     // The PIN is kept over a restart, and guesses are rate limited.

@@ -1,6 +1,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use shepherd_api::{ExplanationView, ReasonCode, RuleOutcomeView, RuleView, StopMode};
+use shepherd_util::SessionId;
 
 use super::*;
 use crate::watch::DaemonLifetime;
@@ -28,7 +29,7 @@ fn sample() -> LiveViewModel {
     let running = shepherd_api::EntryView {
         enabled: false,
         reasons: vec![ReasonCode::SessionActive {
-            session_id: shepherd_util::SessionId::from_random(1),
+            session_id: SessionId::from_random(1),
             entry_id: "racing".parse().unwrap(),
         }],
         max_run_if_started_now: None,
@@ -39,7 +40,7 @@ fn sample() -> LiveViewModel {
         entry("maths", "数学の練習"),
         closed,
     ])));
-    model.warning = Some((TextTone::Bad, "Save your game.".to_owned()));
+    model.warnings = [(SessionId::from_random(1), (TextTone::Bad, "Save your game.".to_owned()))].into();
     model
 }
 
@@ -131,7 +132,7 @@ fn any_terminal_size_is_drawn() {
         minutes: "15".to_owned(),
     };
     let pin = || LiveViewPopup::Pin {
-        request: LiveViewRequest::Stop(StopMode::Force),
+        request: LiveViewRequest::Stop(StopMode::Force, None),
         message: "Only an administrator may do this.".to_owned(),
         typed: "4711".to_owned(),
     };
@@ -148,7 +149,7 @@ fn a_pin_is_not_shown_while_it_is_typed() {
     let mut model = sample();
     let message = "Only an administrator may do this.".to_owned();
     model.popup = Some(LiveViewPopup::Pin {
-        request: LiveViewRequest::Stop(StopMode::Force),
+        request: LiveViewRequest::Stop(StopMode::Force, None),
         message,
         typed: "4711".to_owned(),
     });

@@ -55,10 +55,10 @@ fn the_pin_is_valid_for_one_request() {
         desktop: None,
         client: None,
     };
-    let stop = LiveViewRequest::Stop(StopMode::Graceful);
+    let stop = LiveViewRequest::Stop(StopMode::Graceful, None);
     let with = |pin: &str| LiveViewRequest::WithPin {
         pin: AdminPin::try_from(pin.to_owned()).unwrap(),
-        request: Box::new(LiveViewRequest::Stop(StopMode::Graceful)),
+        request: Box::new(LiveViewRequest::Stop(StopMode::Graceful, None)),
     };
     let mut pin_prompt = |request: &LiveViewRequest| match worker.execute(request) {
         LiveViewReply::PinRequired { request, message } => {

@@ -39,10 +39,8 @@ impl LiveViewModel {
             KeyCode::Home | KeyCode::Char('g') => self.selected = 0,
             KeyCode::End | KeyCode::Char('G') => self.selected = last,
             KeyCode::Char('?' | 'h') => self.popup = Some(LiveViewPopup::Help),
-            KeyCode::Char('s') => {
-                return LiveViewAction::Send(vec![LiveViewRequest::Stop(StopMode::Graceful)]);
-            }
-            KeyCode::Char('S') => return LiveViewAction::Send(vec![LiveViewRequest::Stop(StopMode::Force)]),
+            KeyCode::Char('s') => return self.stop_key(StopMode::Graceful),
+            KeyCode::Char('S') => return self.stop_key(StopMode::Force),
             KeyCode::Enter | KeyCode::Char('w' | 'r') => return self.entry_key(code),
             KeyCode::Char('a') => match self.time_requests.first().cloned() {
                 Some(_) if !self.may_answer => {
@@ -54,6 +52,11 @@ impl LiveViewModel {
             _ => {}
         }
         LiveViewAction::Nothing
+    }
+
+    /// Stops the session of the selected entry. If it doesn't run, the daemon chooses the session.
+    fn stop_key(&self, mode: StopMode) -> LiveViewAction {
+        LiveViewAction::Send(vec![LiveViewRequest::Stop(mode, self.selected_session())])
     }
 
     /// Handles keys that act on the selected entry.

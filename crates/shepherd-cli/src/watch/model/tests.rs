@@ -33,6 +33,8 @@ pub(in crate::watch) fn session(remaining: Option<u64>, phase: SessionPhase) -> 
         entry_id: "racing".parse().unwrap(),
         label: "Racing".to_owned(),
         profile: "anna".parse().unwrap(),
+        slot: Default::default(),
+        counting: Default::default(),
         phase,
         warned: None,
         started_at: at(0),
@@ -47,6 +49,7 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
         api_version: 1,
         at: at(0),
         session,
+        sessions: Vec::new(),
         entry_count: 2,
         mode: "school".to_owned(),
         clock_trusted: true,
@@ -105,11 +108,11 @@ fn keys_choose_launch_and_stop_entries() {
     assert_eq!(model.selected, 0);
     assert_eq!(
         sent_requests(press(&mut model, KeyCode::Char('s'))),
-        [LiveViewRequest::Stop(StopMode::Graceful)]
+        [LiveViewRequest::Stop(StopMode::Graceful, None)]
     );
     assert_eq!(
         sent_requests(press(&mut model, KeyCode::Char('S'))),
-        [LiveViewRequest::Stop(StopMode::Force)]
+        [LiveViewRequest::Stop(StopMode::Force, None)]
     );
     assert!(matches!(press(&mut model, KeyCode::Char('q')), LiveViewAction::Exit(LiveViewExit::Quit)));
     let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -224,10 +227,11 @@ fn a_warning_stays_until_the_session_ends() {
         refresh: RequiredRefresh::Nothing,
     };
     model.handle_input(event(warning));
-    assert_eq!(model.warning, Some((TextTone::Bad, "Save\\u{1b} your game.".to_owned())));
+    let shown: Vec<_> = model.warnings.values().cloned().collect();
+    assert_eq!(shown, [(TextTone::Bad, "Save\\u{1b} your game.".to_owned())]);
     let ended = EventKind::SessionEnded { session_id: SessionId::from_random(1), end: EndReason::Expired };
     model.handle_input(event(ended));
-    assert_eq!(model.warning, None);
+    assert!(model.warnings.is_empty());
     let lines: Vec<&str> = model.event_lines.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(lines, ["Save\\u{1b} your game.", "Racing has ended: time is up"]);
 }
@@ -246,7 +250,7 @@ fn old_event_lines_are_dropped() {
 #[test]
 fn commands_for_administrators_ask_for_the_pin() {
     let mut model = connected(None);
-    let request = LiveViewRequest::Stop(StopMode::Graceful);
+    let request = LiveViewRequest::Stop(StopMode::Graceful, None);
     let refused = || LiveViewReply::PinRequired {
         request: request.clone(),
         message: "This session belongs to another profile.".to_owned(),
@@ -379,7 +383,7 @@ fn a_granted_request_names_the_command_that_opens_a_closed_entry() {
         entry_id: "racing".parse().unwrap(),
         grant: Box::new(grant_for_anna()),
         entries: vec![closed_racing()],
-        session: None,
+        sessions: Vec::new(),
     };
     model.handle_input(LiveViewInput::ReplyReceived(granted));
     let in_an_hour = at(3_600).to_zoned(TimeZone::UTC).strftime("%H:%M");
@@ -411,8 +415,8 @@ fn a_granted_request_names_the_command_that_helps_if_the_hours_end_first() {
     let mut model = household();
     let mut notice = |session: Option<SessionView>| {
         let grant = Box::new(grant_for_anna());
-        let (entry_id, session) = ("racing".parse().unwrap(), session.map(Box::new));
-        let granted = LiveViewReply::Granted { entry_id, grant, entries: Vec::new(), session };
+        let (entry_id, sessions) = ("racing".parse().unwrap(), session.into_iter().collect());
+        let granted = LiveViewReply::Granted { entry_id, grant, entries: Vec::new(), sessions };
         model.handle_input(LiveViewInput::ReplyReceived(granted));
         model.notice.clone().unwrap().1
     };

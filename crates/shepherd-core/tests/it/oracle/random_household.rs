@@ -279,6 +279,7 @@ fn stored(rng: &mut OracleRng, first: Day, start: Timestamp) -> StoredState {
     StoredState {
         usage,
         cooldowns: cooldowns.into_iter().collect(),
+        sessions: BTreeMap::new(),
         snapshot: EngineSnapshot { mode, ..EngineSnapshot::default() },
         heartbeat: None,
     }

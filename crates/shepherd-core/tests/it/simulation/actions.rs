@@ -106,6 +106,9 @@ impl HouseholdSimulation {
             return self.finish_launch(&session_id);
         }
         let child = usize::from(self.rng.percent(20));
+        if self.model.session.as_ref().is_some_and(|play| play.child != child) {
+            return;
+        }
         self.observe_clock();
         // Most children choose an entry that is shown as available.
         let shown = if self.rng.percent(60) { self.pick_shown_entry(child) } else { None };

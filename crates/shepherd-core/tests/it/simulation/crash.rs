@@ -65,7 +65,7 @@ impl HouseholdSimulation {
 
     /// Records today as charged if a session is stored: recovery charges it up to now, even if it ended meanwhile.
     fn record_charged_day(&mut self) {
-        let session = self.world.store.snapshot.session.as_ref();
+        let session = self.world.store.sessions.values().next();
         if session.is_some_and(|session| session.stage.host_session_handle().is_some()) {
             self.model.record_day(self.world.now());
         }
@@ -94,7 +94,7 @@ impl HouseholdSimulation {
         self.model.account_until_heartbeat(&self.world.store);
         if liveness == SessionLiveness::Gone {
             // The end of the program is unknown, so all time since the last charge may be charged.
-            if let Some(session) = &self.world.store.snapshot.session {
+            if let Some(session) = self.world.store.sessions.values().next() {
                 let unseen = now.mono.total_since(session.charged_to);
                 self.overcharge += unseen;
                 self.model.add_overcharge(session, unseen, now);
@@ -128,7 +128,7 @@ impl HouseholdSimulation {
         self.model.daemon_restarted(self.world.place.boot, &self.world.store);
         self.observe_clock();
         self.record_charged_day();
-        if let Some(session) = &self.world.store.snapshot.session {
+        if let Some(session) = self.world.store.sessions.values().next() {
             self.model.add_overcharge(session, feared, self.world.now());
         }
         // The host may be wrong about the program.
@@ -138,7 +138,7 @@ impl HouseholdSimulation {
             SessionLiveness::Gone
         };
         let events = self.world.engine.recover(liveness, self.world.now());
-        if let Some(session) = &self.world.engine.snapshot().session {
+        if let Some(session) = self.world.engine.sessions().only() {
             self.host = SimulatedHost::Playing(session.session_id.clone());
         }
         self.apply_events(&events);
@@ -146,7 +146,7 @@ impl HouseholdSimulation {
 
     /// Returns the time that may be overcharged after a reboot. Sometimes also damages the heartbeat.
     fn max_reboot_overcharge(&mut self) -> Duration {
-        let Some(session) = &self.world.store.snapshot.session else { return Duration::ZERO };
+        let Some(session) = self.world.store.sessions.values().next() else { return Duration::ZERO };
         let at = self.world.now();
         let mut feared = MAX_LOST;
         if session.stage == SessionStage::Launching {

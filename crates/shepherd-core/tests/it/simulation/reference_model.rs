@@ -382,7 +382,7 @@ impl ReferenceModel {
 
 /// Returns the last heartbeat, if it belongs to the stored session.
 fn session_heartbeat(stored: &StoredState) -> Option<DaemonHeartbeat> {
-    let session = stored.snapshot.session.as_ref()?;
+    let session = stored.sessions.values().next()?;
     let began = session.started.total();
     stored.heartbeat.filter(|heartbeat| heartbeat.boot == session.boot && heartbeat.at.mono.total() >= began)
 }

@@ -159,8 +159,7 @@ impl HouseholdSimulation {
             self.handle_events(&events);
         }
         self.model.check(now);
-        if let (Some(play), Some(session)) = (&mut self.model.session, &self.world.engine.snapshot().session)
-        {
+        if let (Some(play), Some(session)) = (&mut self.model.session, self.world.engine.sessions().only()) {
             play.record_end(session.ends.remaining(now.mono), now);
             play.check_left(session.ends.remaining(now.mono));
         }
@@ -209,7 +208,7 @@ impl HouseholdSimulation {
 
     /// Returns the remaining time of the session according to the engine.
     fn engine_left(&self) -> Option<Duration> {
-        let session = self.world.engine.snapshot().session.as_ref()?;
+        let session = self.world.engine.sessions().only()?;
         session.ends.remaining(self.world.now().mono)
     }
 
@@ -218,7 +217,7 @@ impl HouseholdSimulation {
         if let Some(play) = &mut self.model.session {
             play.record_end(left, now);
         }
-        let session = self.world.engine.snapshot().session.as_ref();
+        let session = self.world.engine.sessions().only();
         let by_itself =
             session.is_some_and(|session| session.stage.end_reason() == Some(&EndReason::Expired));
         if let Some(play) = &mut self.model.session
@@ -258,7 +257,7 @@ impl HouseholdSimulation {
     pub(super) fn check_accounts(&mut self) {
         assert_eq!(
             self.host != SimulatedHost::Idle,
-            self.world.engine.snapshot().session.is_some(),
+            !self.world.engine.sessions().is_empty(),
             "{:?}",
             self.host
         );

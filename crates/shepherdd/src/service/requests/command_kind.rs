@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use shepherd_api::{AdminPin, ClientDisplay, Command, EntryScope, GrantKind, StopMode, TimeRequestDecision};
-use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
+use shepherd_util::{EntryId, GrantId, ProfileId, RequestId, SessionId};
 
 pub(super) enum CommandKind {
     Question(ClientQuestion),
@@ -32,8 +32,8 @@ pub(super) enum ClientQuestion {
 
 pub(super) enum ClientAct {
     Launch(LaunchParams),
-    Stop { mode: StopMode },
-    Extend { by: Duration },
+    Stop { mode: StopMode, session_id: Option<SessionId> },
+    Extend { by: Duration, session_id: Option<SessionId> },
     ReloadPolicy,
     SetPolicy { text: String },
     RequestTime(TimeRequestParams),
@@ -73,14 +73,16 @@ pub(super) struct GrantParams {
 }
 
 impl ClientQuestion {
-    /// Returns whether the answer depends on the usage of the running session up to now.
-    pub(super) fn depends_on_usage(&self) -> bool {
+    /// Returns whether the answer depends on the usage of running sessions up to now, and of which profile if the
+    /// question names one.
+    pub(super) fn depends_on_usage(&self) -> Option<Option<&ProfileId>> {
         match self {
-            Self::Entries { .. }
-            | Self::Why { .. }
-            | Self::Timeline { .. }
-            | Self::Usage { .. }
-            | Self::Login { .. } => true,
+            Self::Entries { profile, .. }
+            | Self::Why { profile, .. }
+            | Self::Timeline { profile, .. }
+            | Self::Usage { profile, .. } => Some(profile.as_ref()),
+            // The account of the login decides the profile.
+            Self::Login { .. } => Some(None),
             Self::State
             | Self::Requests
             | Self::Grants
@@ -88,7 +90,7 @@ impl ClientQuestion {
             | Self::Health
             | Self::Metrics
             | Self::Audit { .. }
-            | Self::SessionLog { .. } => false,
+            | Self::SessionLog { .. } => None,
         }
     }
 }
@@ -122,8 +124,10 @@ impl From<Command> for CommandKind {
             Command::Launch { entry_id, profile, display } => {
                 Self::Act(ClientAct::Launch(LaunchParams { entry_id, profile, display }))
             }
-            Command::StopCurrent { mode } => Self::Act(ClientAct::Stop { mode }),
-            Command::ExtendCurrent { by } => Self::Act(ClientAct::Extend { by: by.into() }),
+            Command::StopCurrent { mode, session_id } => Self::Act(ClientAct::Stop { mode, session_id }),
+            Command::ExtendCurrent { by, session_id } => {
+                Self::Act(ClientAct::Extend { by: by.into(), session_id })
+            }
             Command::ReloadConfig {} => Self::Act(ClientAct::ReloadPolicy),
             Command::SetPolicy { text } => Self::Act(ClientAct::SetPolicy { text }),
             Command::RequestTime { entry_id, minutes, note, profile } => {

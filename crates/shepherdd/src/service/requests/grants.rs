@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shepherd_api::{CommandReply, TimeRequestDecision};
 use shepherd_core::{NewGrant, NewTimeRequest};
-use shepherd_util::{GrantId, RequestId};
+use shepherd_util::{GrantId, RequestId, SessionId};
 
 use super::command_kind::{GrantParams, TimeRequestParams};
 use super::{RefusalRecorder, RequestContext, random_id_bits};
@@ -12,8 +12,13 @@ use crate::service::DaemonService;
 use crate::service::profile_choice::resolve_profile;
 
 impl DaemonService {
-    pub(super) fn extend(&mut self, request: &RequestContext, by: Duration) {
-        let outcome = self.engine.extend_current(by, &new_grant_id(), &request.actor(), request.now);
+    pub(super) fn extend(&mut self, request: &RequestContext, named: Option<&SessionId>, by: Duration) {
+        let session_id = match self.find_session(request, named) {
+            Ok(session_id) => session_id,
+            Err(error) => return self.refuse_and_record(request, "extend_current", error),
+        };
+        let (grant_id, actor) = (new_grant_id(), request.actor());
+        let outcome = self.engine.extend_session(&session_id, by, &grant_id, &actor, request.now);
         self.conclude(request, outcome, RefusalRecorder::Engine, |extended| CommandReply::Extended {
             session: extended.session,
         });

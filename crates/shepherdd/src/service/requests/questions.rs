@@ -24,9 +24,11 @@ impl DaemonService {
     /// Answers at once, unless another thread has to find the answer.
     pub(super) fn answer_question(&mut self, request: &RequestContext, question: ClientQuestion) {
         let now = request.now;
-        if question.depends_on_usage() && self.engine.snapshot().session.is_some() {
-            // Usage was last counted when something was due.
-            self.engine.count_usage_until(now);
+        // Usage was last counted when something was due.
+        match question.depends_on_usage() {
+            Some(Some(profile)) => self.engine.count_profile_usage_until(profile, now),
+            Some(None) => self.engine.count_usage_until(now),
+            None => {}
         }
         let answer = match question {
             ClientQuestion::State => Ok(CommandReply::State { snapshot: self.engine.get_state(now) }),
@@ -53,7 +55,7 @@ impl DaemonService {
             ClientQuestion::Grants => Ok(CommandReply::Grants { grants: self.engine.active_grants(now) }),
             ClientQuestion::Policy => Ok(self.policy_text()),
             ClientQuestion::Health => Ok(CommandReply::Health { health: self.health(now) }),
-            ClientQuestion::Metrics => Ok(CommandReply::Metrics { text: self.metrics_text(now) }),
+            ClientQuestion::Metrics => Ok(CommandReply::Metrics { text: self.metrics_text() }),
             ClientQuestion::Login { uid, gid } => self.check_login(request, uid, gid),
             ClientQuestion::Audit { after, limit } => match self.queue_audit_read(request, after, limit) {
                 Ok(()) => return,
@@ -184,7 +186,7 @@ impl DaemonService {
             session,
             profile,
             readable,
-            running: self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone()),
+            running: self.engine.sessions().iter().map(|session| session.session_id.clone()).collect(),
             labels: labels.collect(),
             output_folder: folder,
         })

@@ -1,7 +1,9 @@
-//! Acts about the session: launch and stop.
+//! Acts about sessions: launch and stop.
 
 use shepherd_api::{ApiError, ClientRole, CommandReply, ErrorCode, StopMode, StopRequester};
-use shepherd_core::{EngineReply, LaunchDecision, LaunchRequest, StopDecision, StopRequest, UserDisplay};
+use shepherd_core::{
+    EngineReply, LaunchDecision, LaunchRequest, SessionRecord, StopDecision, StopRequest, UserDisplay,
+};
 use shepherd_util::{ProfileId, SessionId};
 
 use super::command_kind::LaunchParams;
@@ -39,10 +41,16 @@ impl DaemonService {
         }
     }
 
-    /// Stops the session immediately, even if that can't be recorded.
-    pub(super) fn stop_current(&mut self, request: &RequestContext, mode: StopMode) -> ReplyResult {
+    /// Stops a session immediately, even if that can't be recorded.
+    pub(super) fn stop_session(
+        &mut self,
+        request: &RequestContext,
+        named: Option<&SessionId>,
+        mode: StopMode,
+    ) -> ReplyResult {
         let now = request.now;
-        let session = self.engine.session_view(now).ok_or_else(no_session_error)?;
+        let session_id = self.find_session(request, named)?;
+        let session = self.engine.sessions().get(&session_id).ok_or_else(no_session_error)?;
         let by = match request.client.role {
             ClientRole::Admin => StopRequester::Admin,
             ClientRole::Observer | ClientRole::Shell => StopRequester::User,
@@ -54,12 +62,49 @@ impl DaemonService {
             return Err(error);
         }
         let stop = StopRequest { by, mode, actor: request.actor() };
-        let EngineReply { answer, effects } = self.engine.stop_current(&stop, now);
+        let EngineReply { answer, effects } = self.engine.stop_session(&session_id, &stop, now);
         self.carry_out(effects, now);
         match answer {
             StopDecision::Stop { session_id, .. } => Ok(CommandReply::Stopping { session_id }),
             StopDecision::NothingToStop => Err(no_session_error()),
         }
+    }
+
+    /// Returns the session that a command is for: the one that it names, or the one that is meant if it names none. Of
+    /// several sessions, that is the one in the foreground of the client's profile, or the only one in the foreground.
+    pub(super) fn find_session(
+        &self,
+        request: &RequestContext,
+        named: Option<&SessionId>,
+    ) -> Result<SessionId, ApiError> {
+        let sessions = self.engine.sessions();
+        if let Some(named) = named {
+            let unknown = || ApiError::new(ErrorCode::UnknownSession, "There is no such session.");
+            return sessions.get(named).map(|session| session.session_id.clone()).ok_or_else(unknown);
+        }
+        let is_own = |session: &&SessionRecord| request.client.profile.as_ref() == Some(&session.profile);
+        let own: Vec<&SessionRecord> = sessions.iter().filter(is_own).collect();
+        let mut meant = if own.is_empty() { sessions.iter().collect() } else { own };
+        if meant.iter().any(|session| session.slot.is_foreground()) {
+            meant.retain(|session| session.slot.is_foreground());
+        }
+        match meant.as_slice() {
+            [] => Err(no_session_error()),
+            [session] => Ok(session.session_id.clone()),
+            several => Err(self.several_sessions_error(several)),
+        }
+    }
+
+    fn several_sessions_error(&self, sessions: &[&SessionRecord]) -> ApiError {
+        let profiles = &self.engine.policy().rules().profiles;
+        let describe = |session: &&SessionRecord| {
+            let profile = profiles.get(&session.profile).map(|profile| profile.label.as_str());
+            let profile = profile.unwrap_or(session.profile.as_str());
+            format!("{} of {profile} ({})", session.label, session.session_id)
+        };
+        let listed: Vec<String> = sessions.iter().map(describe).collect();
+        let sentence = format!("Several sessions run. Say which one: {}.", listed.join(", "));
+        ApiError::new(ErrorCode::SeveralSessions, sentence)
     }
 
     /// Returns whether the client may act for a profile. Every client may act for a profile that the policy no longer

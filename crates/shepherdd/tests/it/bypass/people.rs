@@ -103,7 +103,7 @@ pub(super) fn talking_to_the_socket() {
     fixture.call(Command::SetPin { pin: Some(pin) }).unwrap();
     let entry = || "game".parse().unwrap();
     let everything = [
-        Command::ExtendCurrent { by: Millis(3_600_000) },
+        Command::ExtendCurrent { by: Millis(3_600_000), session_id: None },
         Command::Grant {
             profile: None,
             scope: EntryScope::Entry { entry_id: entry() },
