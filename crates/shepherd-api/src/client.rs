@@ -112,8 +112,9 @@ impl ClientState {
                 self.sessions.retain(|session| session.view.session_id != *session_id);
                 RequiredRefresh::Entries
             }
-            EventKind::PolicyReloaded { entry_count } => {
+            EventKind::PolicyReloaded { entry_count, language } => {
                 self.snapshot.entry_count = *entry_count;
+                self.snapshot.language = *language;
                 RequiredRefresh::Entries
             }
             EventKind::ModeSwitched { mode } => {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use shepherd_util::SessionId;
 
 use crate::{
-    AuditRecord, DaemonStateSnapshot, EndReason, GrantView, SessionView, TimeRequestView, WarningSeverity,
+    AuditRecord, DaemonStateSnapshot, EndReason, GrantView, Language, SessionView, TimeRequestView,
+    WarningSeverity,
 };
 
 /// An event, with the time at which it happened.
@@ -75,6 +76,9 @@ pub enum EventKind {
     PolicyReloaded {
         /// The number of entries in the policy.
         entry_count: usize,
+        /// The language of the family. Absent if the daemon is too old to send it; then it is English.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        language: Option<Language>,
     },
     /// A new household mode applies.
     ModeSwitched {

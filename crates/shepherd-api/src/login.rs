@@ -1,13 +1,11 @@
-//! Log-ins: whether an account may log in to the machine now, and the sentence for the person who may not (S19.2).
+//! Log-ins: whether an account may log in to the machine now (S19.2).
 
 use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::{EntryId, ProfileId};
 
-use crate::{PolicyItem, QuotaKind, ReasonCode};
+use crate::ReasonCode;
 
 /// The sentence for a log-in that is refused because no daemon can be asked.
 pub const LOGIN_WITHOUT_DAEMON: &str = "Not now, because Shepherd isn't running. Ask a parent.";
@@ -46,51 +44,4 @@ pub enum LoginAnswer {
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
-}
-
-/// Returns the sentence for a person who may not log in now, such as "Not at this time. The computer opens at 15:00."
-#[must_use]
-pub fn login_refusal_sentence(
-    reasons: &[ReasonCode],
-    opens: Option<Timestamp>,
-    (now, zone): (Timestamp, &TimeZone),
-    label_of: impl Fn(PolicyItem<'_>) -> Option<String>,
-) -> String {
-    let today = now.to_zoned(zone.clone()).date();
-    let when = |at: Timestamp| opening_time(at, today, zone);
-    // A person can do something about any other reason.
-    let is_of_machine = |reason: &&ReasonCode| matches!(reason, ReasonCode::HostCannotRun { .. });
-    let cause = match reasons.iter().find(|reason| !is_of_machine(reason)).or(reasons.first()) {
-        None | Some(ReasonCode::OutsideHours { .. }) => "Not at this time.".to_owned(),
-        Some(ReasonCode::Cooldown { .. } | ReasonCode::BreakNeeded { .. }) => "Time for a break.".to_owned(),
-        Some(ReasonCode::QuotaExhausted { quota, .. }) => match quota {
-            QuotaKind::EntryDaily | QuotaKind::BudgetDaily(_) => "The time for today is used up.".to_owned(),
-            QuotaKind::EntryWeekly | QuotaKind::BudgetWeekly(_) => {
-                "The time for this week is used up.".to_owned()
-            }
-        },
-        Some(ReasonCode::StoreUnavailable { .. }) => {
-            "Not now, because used time can't be recorded. Ask a parent.".to_owned()
-        }
-        Some(ReasonCode::HostCannotRun { .. }) => {
-            "Not now, because this computer doesn't tell Shepherd who is logged in. Ask a parent.".to_owned()
-        }
-        Some(reason) => reason.sentence_with(when, label_of),
-    };
-    match opens {
-        Some(at) => format!("{cause} The computer opens {}.", when(at)),
-        None => cause,
-    }
-}
-
-/// Writes a moment as people say it on `today`: "at 15:00", "tomorrow at 15:00", "on Friday at 15:00".
-fn opening_time(at: Timestamp, today: Date, zone: &TimeZone) -> String {
-    let local = at.to_zoned(zone.clone());
-    let time = local.strftime("%H:%M");
-    match today.until(local.date()).map(|span| span.get_days()) {
-        Ok(0) => format!("at {time}"),
-        Ok(1) => format!("tomorrow at {time}"),
-        Ok(2..=6) => format!("{} at {time}", local.strftime("on %A")),
-        _ => format!("{} at {time}", local.strftime("on %-d %B")),
-    }
 }

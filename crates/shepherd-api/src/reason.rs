@@ -1,10 +1,10 @@
-//! Reasons against a launch, each with its evidence, a stable code for programs and a sentence for people (S3.8).
+//! Reasons against a launch, each with its evidence and a stable code for programs (S3.8). `shepherd-text` has the
+//! sentences for people.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use shepherd_util::{BudgetId, EntryId, HumanDuration, SessionId};
+use shepherd_util::{BudgetId, EntryId, SessionId};
 
 use crate::Millis;
 
@@ -173,86 +173,6 @@ impl ReasonCode {
             | Self::NotUnlocked { .. }
             | Self::StoreUnavailable { .. }
             | Self::Unknown => None,
-        }
-    }
-
-    /// Returns the sentence for people, with times of day in their zone. Entries and budgets appear by their id; a
-    /// caller that has their labels uses [`Self::sentence_with`].
-    #[must_use]
-    pub fn sentence(&self, zone: &TimeZone) -> String {
-        let clock = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%a %H:%M").to_string();
-        self.sentence_with(clock, |_| None)
-    }
-
-    /// Returns the sentence for people, with times written by `format_time`, and entries and budgets named by the label
-    /// that `label_of` returns. Without a label, the id is used.
-    #[must_use]
-    pub fn sentence_with(
-        &self,
-        format_time: impl Fn(Timestamp) -> String,
-        label_of: impl Fn(PolicyItem<'_>) -> Option<String>,
-    ) -> String {
-        let length = |millis: &Millis| HumanDuration((*millis).into());
-        let name = |entry_id: &EntryId| {
-            label_of(PolicyItem::Entry(entry_id)).unwrap_or_else(|| format!("`{entry_id}`"))
-        };
-        let budget_name = |budget_id: &BudgetId| {
-            label_of(PolicyItem::Budget(budget_id)).unwrap_or_else(|| budget_id.to_string())
-        };
-        match self {
-            Self::UnknownEntry { entry_id } => format!("There is no entry `{entry_id}`."),
-            Self::NotForProfile => "Not available for this profile.".to_owned(),
-            Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
-            Self::Disabled { reason: None } => "Switched off.".to_owned(),
-            Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
-            Self::LoginEntry => "This is no program: it begins when the child logs in to the computer.".to_owned(),
-            Self::AccountMissing => {
-                "The rules name no child's login for this, and Shepherd starts nothing as root. A parent fills in the \
-                 login in the policy, in `accounts` of the profile or in `user` of the entry, and then runs `sudo shepherd \
-                 reload`."
-                    .to_owned()
-            }
-            Self::LoginNotFound { login } => format!(
-                "The login `{login}` doesn't exist on this computer. A parent creates it with `sudo adduser {login}`, or \
-                 corrects the name in the policy and then runs `sudo shepherd reload`."
-            ),
-            Self::OutsideHours { next_opening: Some(at) } => {
-                format!("Not allowed at this time. Opens {}.", format_time(*at))
-            }
-            Self::OutsideHours { next_opening: None } => "Not allowed at this time.".to_owned(),
-            Self::Bedtime { until: Some(at) } => format!("Bedtime until {}.", format_time(*at)),
-            Self::Bedtime { until: None } => "It is bedtime.".to_owned(),
-            Self::SessionActive { entry_id, .. } => {
-                format!("{} is running. Only one entry can run at a time.", name(entry_id))
-            }
-            Self::Cooldown { until } => {
-                format!("Needs a pause after the last run, until {}.", format_time(*until))
-            }
-            Self::BreakNeeded { until } => format!("Time for a break, until {}.", format_time(*until)),
-            Self::QuotaExhausted { quota, used, limit, .. } => {
-                let subject = match quota {
-                    QuotaKind::EntryDaily => "The time for today".to_owned(),
-                    QuotaKind::EntryWeekly => "The time for this week".to_owned(),
-                    QuotaKind::BudgetDaily(budget) => format!("Today's time for {}", budget_name(budget)),
-                    QuotaKind::BudgetWeekly(budget) => format!("This week's time for {}", budget_name(budget)),
-                };
-                format!("{subject} is used up: {} of {}.", length(used), length(limit))
-            }
-            Self::NotUnlocked { entry_id, done, needed } => {
-                let done = if done.0 == 0 { "0".to_owned() } else { length(done).to_string() };
-                format!("Do {} of {} first ({done} so far).", length(needed), name(entry_id))
-            }
-            Self::ClockUntrusted { latest_seen } => format!(
-                "The clock seems to be wrong: it has already shown {}. A parent can correct the clock or, if it is \
-                 right, run `shepherd clock confirm`.",
-                format_time(*latest_seen)
-            ),
-            Self::StoreUnavailable { detail } => {
-                format!("Nothing can be launched while usage can't be recorded: {detail}")
-            }
-            Self::Unknown => {
-                "Not available, for a reason that this version of the program doesn't know.".to_owned()
-            }
         }
     }
 }

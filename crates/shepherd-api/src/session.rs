@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::{EntryId, ProfileId, SessionId};
 
-use crate::Millis;
+use crate::{Language, Millis};
 
 /// The severity of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -214,6 +214,9 @@ pub struct DaemonStateSnapshot {
     /// The profiles of the policy, sorted by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<ProfileView>,
+    /// The language of the family. Absent if the daemon is too old to send it; then it is English.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
 }
 
 impl DaemonStateSnapshot {

@@ -8,7 +8,8 @@ use jiff::tz::TimeZone;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
-use shepherd_api::{ClientDisplay, EntryView, ProfileView};
+use shepherd_api::{ClientDisplay, EntryView, Language, ProfileView};
+use shepherd_text::SentenceCatalogue;
 use shepherd_util::{EntryId, EnvironmentVariables, PathError, ProfileId, ShepherdPaths};
 
 use crate::arguments::ShepherdArgs;
@@ -43,6 +44,11 @@ impl DisplaySettings {
         Self { labels, ..self.clone() }
     }
 
+    /// Returns the sentences in the language of the policy. The rest of the command line is in English.
+    pub(crate) fn catalogue(&self) -> &'static SentenceCatalogue {
+        SentenceCatalogue::of(self.labels.language)
+    }
+
     /// Returns the name of the reader's time zone, or its offset from UTC at this time.
     pub(crate) fn zone_name(&self, at: Timestamp) -> String {
         match self.zone.iana_name() {
@@ -52,9 +58,10 @@ impl DisplaySettings {
     }
 }
 
-/// Labels of entries and profiles by id, as far as they are known.
+/// Labels of entries and profiles by id, and the language of the policy, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyLabels {
+    language: Language,
     entries: BTreeMap<EntryId, String>,
     profiles: BTreeMap<ProfileId, String>,
 }
@@ -62,7 +69,12 @@ pub(crate) struct PolicyLabels {
 impl PolicyLabels {
     pub(crate) fn from_entries(entries: &[EntryView]) -> Self {
         let labels = entries.iter().map(|entry| (entry.entry_id.clone(), entry.label.clone()));
-        Self { entries: labels.collect(), profiles: BTreeMap::new() }
+        Self { entries: labels.collect(), ..Self::default() }
+    }
+
+    /// Takes the language of a snapshot. An older daemon sends none.
+    pub(crate) fn set_language(&mut self, language: Option<Language>) {
+        self.language = language.unwrap_or_default();
     }
 
     pub(crate) fn insert(&mut self, entry_id: EntryId, label: String) {

@@ -4,9 +4,7 @@ mod name_lookup;
 
 use std::io::IsTerminal;
 
-use shepherd_api::{
-    ApiError, ClientRole, Command, CommandReply, ErrorCode, ProfileView, ReasonCode, SessionView,
-};
+use shepherd_api::{ApiError, ClientRole, Command, CommandReply, ErrorCode, ProfileView, SessionView};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions};
 use shepherd_util::ProfileId;
 
@@ -102,6 +100,7 @@ impl<'c> DaemonConnection<'c> {
             labels.insert(entry_id, label);
         }
         if let Ok(CommandReply::State { snapshot }) = self.call(&Command::GetState {}) {
+            labels.set_language(snapshot.language);
             // Entries of other profiles may be running.
             for session in snapshot.all_sessions() {
                 labels.insert(session.entry_id.clone(), session.label.clone());
@@ -195,13 +194,10 @@ pub(crate) fn fetch_old_rules(client: &mut BlockingClient) -> Option<String> {
     }
 }
 
-/// Returns the display settings for an error, with the labels of entries if a reason of the error names an entry.
+/// Returns the display settings for an error. Reasons are in the language of the policy, and name entries by their label.
 pub(crate) fn display_for_error(failure: &ShepherdCliError, context: &CommandContext) -> DisplaySettings {
-    let names_entry = |reason: &ReasonCode| {
-        matches!(reason, ReasonCode::SessionActive { .. } | ReasonCode::NotUnlocked { .. })
-    };
     match failure {
-        ShepherdCliError::Refused(refused) if refused.error.reasons.iter().any(names_entry) => {
+        ShepherdCliError::Refused(refused) if !refused.error.reasons.is_empty() => {
             DaemonConnection::connect(context)
                 .map_or_else(|_| context.display.clone(), |mut daemon| daemon.display_with_labels())
         }

@@ -3,7 +3,8 @@
 use clap::Args;
 use jiff::Timestamp;
 use shepherd_api::{
-    Command, CommandReply, EntryView, ExplanationView, ProfileView, ReasonCode, RuleOutcomeView, RuleView,
+    Command, CommandReply, EntryView, ExplanationView, Language, ProfileView, ReasonCode, RuleOutcomeView,
+    RuleView,
 };
 use ward_cli::OutputFormat;
 use ward_terminal::{ConsoleTable, TableCell, TextTone, escape_label, paint, wrap};
@@ -57,16 +58,14 @@ pub(crate) fn list(
         };
         if at_time.is_some() {
             let (time, name) = (full_time(*at, &display), humanize::profile_name(profile, &display));
-            output.print_line(&format!("For {name} on {time}, counting the time used so far:"));
+            output.print_line(&display.catalogue().list_heading(&name, &time));
         } else if let Some(child) = child {
             print_child(child, output);
         }
         if entries.is_empty() {
-            output.print_line(match child {
-                Some(_) => "There are no entries for this child.",
-                None => {
-                    "The policy has no entries. `shepherd policy init FILE` writes a policy with examples."
-                }
+            output.print_line(&match child {
+                Some(_) => display.catalogue().no_entries_for_child(),
+                None => display.catalogue().no_entries(),
             });
         }
         let date = |at: Timestamp| at.to_zoned(display.zone.clone()).date();
@@ -168,36 +167,32 @@ pub(crate) fn describe_availability(entry: &EntryView, display: &DisplaySettings
 /// Describes an entry. A running session of another entry is named only if there is no other reason, because it passes
 /// soon.
 pub(crate) fn describe_entry(entry: &EntryView, is_running: bool, display: &DisplaySettings) -> String {
-    let rest = describe_rest_of_day(entry, display);
+    let (catalogue, rest) = (display.catalogue(), describe_rest_of_day(entry, display));
+    let and_rest = |text: String| rest.as_ref().map_or(text.clone(), |rest| format!("{text}, {rest}"));
     if is_running {
-        return rest.map_or_else(|| "running".to_owned(), |rest| format!("running, {rest}"));
+        return and_rest(catalogue.phase_running());
     }
     let lasting = |reason: &&ReasonCode| !matches!(reason, ReasonCode::SessionActive { .. });
     let more = entry.reasons.iter().filter(lasting).count().saturating_sub(1);
     let first = entry.reasons.iter().find(lasting).or(entry.reasons.first());
     let mut text = match first.filter(|_| !entry.enabled) {
         Some(ReasonCode::SessionActive { entry_id, .. }) => {
-            format!("when {} has ended", humanize::entry_name(entry_id, display))
+            catalogue.after_session(&humanize::entry_name(entry_id, display))
         }
         Some(first) => humanize::reason(first, display),
-        None => {
-            let most = match entry.max_run_if_started_now {
-                Some(most) => format!("up to {}", humanize::duration(most)),
-                None => "no time limit".to_owned(),
-            };
-            rest.map_or(most.clone(), |rest| format!("{most}, {rest}"))
-        }
+        None => and_rest(match entry.max_run_if_started_now {
+            Some(most) => catalogue.run_up_to(&humanize::family_duration(most, display)),
+            None => catalogue.no_time_limit(),
+        }),
     };
     let next = entry
         .next_available
         .filter(|next| !entry.enabled && first.and_then(ReasonCode::until) != Some(*next));
     if let Some(next) = next {
-        text.push_str(&format!(" Available {}.", humanize::time(next, display)));
+        text.push_str(&format!(" {}", catalogue.available_from(&humanize::family_time(next, display))));
     }
-    match more {
-        0 => {}
-        1 => text.push_str(" (and 1 more reason)"),
-        more => text.push_str(&format!(" (and {more} more reasons)")),
+    if more > 0 {
+        text.push_str(&format!(" {}", catalogue.more_reasons(u64::try_from(more).unwrap_or(u64::MAX))));
     }
     text
 }
@@ -205,7 +200,9 @@ pub(crate) fn describe_entry(entry: &EntryView, is_running: bool, display: &Disp
 /// Describes the time that is left today and the grants that help, such as "45 minutes left today (+30 minutes from mum
 /// until 20:00)".
 pub(crate) fn describe_rest_of_day(entry: &EntryView, display: &DisplaySettings) -> Option<String> {
-    let left = entry.left_today.map(|left| format!("{} left today", humanize::duration(left)));
+    let left = entry
+        .left_today
+        .map(|left| display.catalogue().left_today(&humanize::family_duration(left, display)));
     let grants: Vec<String> =
         entry.grants.iter().map(|grant| humanize::entry_grant(grant, display)).collect();
     match (left, grants.as_slice()) {
@@ -217,8 +214,8 @@ pub(crate) fn describe_rest_of_day(entry: &EntryView, display: &DisplaySettings)
 
 /// Formats a time with its date and time zone, for headings.
 pub(crate) fn full_time(at: Timestamp, display: &DisplaySettings) -> String {
-    let local = at.to_zoned(display.zone.clone()).strftime("%a %Y-%m-%d %H:%M");
-    format!("{local} ({})", display.zone_name(at))
+    let catalogue = display.catalogue();
+    catalogue.time_in_zone(&catalogue.full_time(&at.to_zoned(display.zone.clone())), &display.zone_name(at))
 }
 
 pub(crate) fn why(
@@ -241,15 +238,20 @@ pub(crate) fn why(
 }
 
 pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec<String> {
+    let catalogue = display.catalogue();
     let (tone, mark, answer) = if why.entry.enabled {
-        (TextTone::Good, "✓", format!("available, {}", describe_availability(&why.entry, display)))
+        let how_long = describe_availability(&why.entry, display);
+        (TextTone::Good, "✓", catalogue.entry_available(&how_long))
     } else {
-        let next = why.entry.next_available.map(|next| format!(" until {}", humanize::time(next, display)));
-        (TextTone::Bad, "✗", format!("not available{}", next.unwrap_or_default()))
+        let answer = match why.entry.next_available {
+            Some(next) => catalogue.entry_unavailable_until(&humanize::family_time(next, display)),
+            None => catalogue.entry_unavailable(),
+        };
+        (TextTone::Bad, "✗", answer)
     };
     let label = escape_label(&why.entry.label);
     let (time, name) = (full_time(why.at, display), humanize::profile_name(&why.profile, display));
-    let heading = format!("{label} for {name} on {time}: {answer}");
+    let heading = catalogue.why_heading(&label, &name, &time, &answer);
     let mut lines = Vec::new();
     for part in wrap(&heading, display.width.saturating_sub(2)) {
         let part = match part.strip_prefix(&label) {
@@ -260,34 +262,47 @@ pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec
         lines.push(format!("{start} {part}"));
     }
     for rule in &why.rules {
-        let (tone, mark, outcome) = match &rule.outcome {
-            RuleOutcomeView::Passes => (TextTone::Good, "✓", None),
-            RuleOutcomeView::Limits { at_most } => {
-                (TextTone::Warn, "≤", Some(format!("at most {}", humanize::duration(*at_most))))
-            }
-            RuleOutcomeView::LimitsUntil { until } => {
-                (TextTone::Warn, "≤", Some(format!("until {}", humanize::time(*until, display))))
-            }
-            RuleOutcomeView::Refuses { reason } => {
-                (TextTone::Bad, "✗", Some(humanize::reason(reason, display)))
-            }
-        };
-        let indent = " ".repeat(RULE_INDENT);
-        let mut start = format!("  {} ", paint(tone, mark));
-        let remark = RuleView::policy_zone_remark(&display.zone_name(why.at));
-        let facts = rule.facts.strip_suffix(&remark).unwrap_or(&rule.facts);
-        for part in wrap(&escape_label(facts), display.width.saturating_sub(RULE_INDENT)) {
-            lines.push(format!("{start}{part}"));
-            start.clone_from(&indent);
-        }
-        let mut start = format!("{indent}{} ", paint(tone, "→"));
-        let width = display.width.saturating_sub(RULE_INDENT + 2);
-        for part in outcome.iter().flat_map(|outcome| wrap(outcome, width)) {
-            lines.push(format!("{start}{part}"));
-            start = format!("{indent}  ");
-        }
+        lines.extend(rule_lines(rule, &display.zone_name(why.at), display));
     }
     lines
+}
+
+/// Describes a rule by its facts and its result. The daemon sends the facts in English, so in another language only the
+/// result is shown, if the rule limits or refuses a launch.
+fn rule_lines(rule: &RuleView, zone: &str, display: &DisplaySettings) -> Vec<String> {
+    let catalogue = display.catalogue();
+    let (tone, mark, outcome) = match &rule.outcome {
+        RuleOutcomeView::Passes => (TextTone::Good, "✓", None),
+        RuleOutcomeView::Limits { at_most } => {
+            let most = humanize::family_duration(*at_most, display);
+            (TextTone::Warn, "≤", Some(catalogue.limit_at_most(&most)))
+        }
+        RuleOutcomeView::LimitsUntil { until } => {
+            (TextTone::Warn, "≤", Some(catalogue.limit_until(&humanize::family_time(*until, display))))
+        }
+        RuleOutcomeView::Refuses { reason } => (TextTone::Bad, "✗", Some(humanize::reason(reason, display))),
+    };
+    let marked = format!("  {} ", paint(tone, mark));
+    let outcome = outcome.unwrap_or_default();
+    if catalogue.language() != Language::English {
+        return indented_lines(&marked, RULE_INDENT, &outcome, display.width);
+    }
+    let remark = RuleView::policy_zone_remark(zone);
+    let facts = escape_label(rule.facts.strip_suffix(&remark).unwrap_or(&rule.facts));
+    let mut lines = indented_lines(&marked, RULE_INDENT, &facts, display.width);
+    let arrow = format!("{}{} ", " ".repeat(RULE_INDENT), paint(tone, "→"));
+    lines.extend(indented_lines(&arrow, RULE_INDENT + 2, &outcome, display.width));
+    lines
+}
+
+/// Wraps a text to lines after a start of this many columns. Returns no line for an empty text.
+fn indented_lines(start: &str, columns: usize, text: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(columns);
+    let parts = wrap(text, width.saturating_sub(columns)).into_iter().filter(|part| !part.is_empty());
+    parts
+        .enumerate()
+        .map(|(number, part)| format!("{}{part}", if number == 0 { start } else { &indent }))
+        .collect()
 }
 
 #[cfg(test)]

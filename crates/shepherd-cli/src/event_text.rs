@@ -94,7 +94,7 @@ impl EventFormatter {
                     format!("{label} has ended: {}{hint}{took}", humanize::end_reason(end)),
                 )
             }
-            EventKind::PolicyReloaded { entry_count } => (
+            EventKind::PolicyReloaded { entry_count, .. } => (
                 TextTone::Strong,
                 "↻",
                 format!("new policy in force: {}", format_count(*entry_count, "entry", "entries")),

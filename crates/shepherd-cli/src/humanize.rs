@@ -60,10 +60,13 @@ pub(crate) fn countdown(Millis(millis): Millis) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
+/// Times nearer than this are shown with seconds.
+const NEAR_SECONDS: u64 = 120;
+
 /// Formats a time in the reader's zone, as short as possible seen from today.
 pub(crate) fn time(at: Timestamp, display: &DisplaySettings) -> String {
     let (then, now) = (at.to_zoned(display.zone.clone()), display.now.to_zoned(display.zone.clone()));
-    let near = at.as_second().abs_diff(display.now.as_second()) < 120;
+    let near = at.as_second().abs_diff(display.now.as_second()) < NEAR_SECONDS;
     let days = (then.date() - now.date()).get_days();
     let format = match days {
         0 if near => "%H:%M:%S",
@@ -83,26 +86,29 @@ pub(crate) fn time_in_an_hour(display: &DisplaySettings) -> String {
 }
 
 /// Describes the state of a session, with its place and whether its time counts if those are unusual.
-pub(crate) fn session_state(session: &SessionView) -> String {
+pub(crate) fn session_state(session: &SessionView, display: &DisplaySettings) -> String {
+    let catalogue = display.catalogue();
     let slot = match session.slot {
-        SessionSlot::Foreground => "",
-        SessionSlot::Background => ", in the background",
-        SessionSlot::Login { .. } => ", logged in",
+        SessionSlot::Foreground => None,
+        SessionSlot::Background => Some(catalogue.session_in_background()),
+        SessionSlot::Login { .. } => Some(catalogue.session_logged_in()),
     };
     let counting = match session.counting {
-        SessionCounting::Active => "",
-        SessionCounting::Idle => ", idle",
-        SessionCounting::Stopped => ", its time stands still",
+        SessionCounting::Active => None,
+        SessionCounting::Idle => Some(catalogue.session_idle()),
+        SessionCounting::Stopped => Some(catalogue.session_stands_still()),
     };
-    format!("{}{slot}{counting}", phase(session.phase))
+    let parts = [Some(phase(session.phase, display)), slot, counting];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn phase(phase: SessionPhase) -> &'static str {
+pub(crate) fn phase(phase: SessionPhase, display: &DisplaySettings) -> String {
+    let catalogue = display.catalogue();
     match phase {
-        SessionPhase::Launching => "starting",
-        SessionPhase::Running => "running",
-        SessionPhase::Warned => "running, warned",
-        SessionPhase::Expiring => "stopping",
+        SessionPhase::Launching => catalogue.phase_launching(),
+        SessionPhase::Running => catalogue.phase_running(),
+        SessionPhase::Warned => catalogue.phase_warned(),
+        SessionPhase::Expiring => catalogue.phase_expiring(),
     }
 }
 
@@ -136,7 +142,22 @@ pub(crate) fn reason(reason: &ReasonCode, display: &DisplaySettings) -> String {
         // The daemon doesn't send the labels of budgets.
         PolicyItem::Budget(_) => None,
     };
-    escape_label(&reason.sentence_with(|at| time(at, display), label_of))
+    escape_label(&display.catalogue().reason(reason, |at| family_time(at, display), label_of))
+}
+
+/// Describes a length of time in the language of the policy.
+pub(crate) fn family_duration(millis: Millis, display: &DisplaySettings) -> String {
+    display.catalogue().duration(millis.into())
+}
+
+/// Formats a time in the reader's zone and in the language of the policy, as short as possible seen from now.
+pub(crate) fn family_time(at: Timestamp, display: &DisplaySettings) -> String {
+    let now = display.now.to_zoned(display.zone.clone());
+    let then = at.to_zoned(display.zone.clone());
+    if at.as_second().abs_diff(display.now.as_second()) < NEAR_SECONDS && then.date() == now.date() {
+        return display.catalogue().clock_time(&then.strftime("%H:%M:%S").to_string());
+    }
+    display.catalogue().time(at, &now)
 }
 
 /// Returns the label of an entry, or its id if the label is unknown.
@@ -215,11 +236,16 @@ pub(crate) fn profile_name(profile: &ProfileId, display: &DisplaySettings) -> St
 
 /// Returns the end of a grant, for a sentence such as "until midnight".
 pub(crate) fn grant_end(at: Timestamp, display: &DisplaySettings) -> String {
+    if is_next_midnight(at, display) { "midnight".to_owned() } else { time(at, display) }
+}
+
+fn family_grant_end(at: Timestamp, display: &DisplaySettings) -> String {
+    if is_next_midnight(at, display) { display.catalogue().midnight() } else { family_time(at, display) }
+}
+
+fn is_next_midnight(at: Timestamp, display: &DisplaySettings) -> bool {
     let (then, now) = (at.to_zoned(display.zone.clone()), display.now.to_zoned(display.zone.clone()));
-    if then.time() == Time::midnight() && (then.date() - now.date()).get_days() == 1 {
-        return "midnight".to_owned();
-    }
-    time(at, display)
+    then.time() == Time::midnight() && (then.date() - now.date()).get_days() == 1
 }
 
 pub(crate) fn scope(scope: &EntryScope, display: &DisplaySettings) -> String {
@@ -239,12 +265,15 @@ pub(crate) fn gift(gift: &GrantKind, display: &DisplaySettings) -> String {
 
 /// Describes a grant for the child that has it.
 pub(crate) fn entry_grant(grant: &EntryGrantView, display: &DisplaySettings) -> String {
-    let author = author(&grant.by);
+    let catalogue = display.catalogue();
+    let giver = author(&grant.by).unwrap_or_else(|| catalogue.an_administrator());
     match grant.gift {
-        GrantKind::Extra { amount } => {
-            format!("+{} from {author} until {}", duration(amount), grant_end(grant.lapses_at, display))
-        }
-        GrantKind::OpenUntil { until } => format!("opened by {author} until {}", grant_end(until, display)),
+        GrantKind::Extra { amount } => catalogue.grant_extra(
+            &family_duration(amount, display),
+            &giver,
+            &family_grant_end(grant.lapses_at, display),
+        ),
+        GrantKind::OpenUntil { until } => catalogue.grant_open(&giver, &family_grant_end(until, display)),
     }
 }
 
@@ -253,9 +282,9 @@ static PASSWD: LazyLock<String> =
     LazyLock::new(|| std::fs::read_to_string("/etc/passwd").unwrap_or_default());
 
 /// Returns the account name of an author whom the daemon names by the user id, such as `uid 1000 pid 7 (shepherd)`.
-fn author(by: &str) -> String {
+fn author(by: &str) -> Option<String> {
     let uid = by.strip_prefix("uid ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
-    uid.and_then(account_name).unwrap_or_else(|| "an administrator".to_owned())
+    uid.and_then(account_name)
 }
 
 /// Returns the name of an account of this machine.

@@ -1,9 +1,9 @@
 //! `shepherd status`: the running sessions, their remaining time, and the household's mode.
 
 use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, EntryView, Millis, SessionView};
-use ward_terminal::{TextTone, escape_label, format_count, paint, truncate};
+use ward_terminal::{TextTone, escape_label, paint, truncate};
 
-use crate::context::{CommandContext, DisplaySettings};
+use crate::context::{CommandContext, DisplaySettings, PolicyLabels};
 use crate::daemon::{DaemonConnection, fetch_old_rules};
 use crate::entries::describe_rest_of_day;
 use crate::error::ShepherdCliError;
@@ -17,7 +17,9 @@ pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Resul
     let mut daemon = DaemonConnection::connect(context)?;
     let reply = daemon.send_command(&Command::GetState {})?;
     let CommandReply::State { snapshot } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    let display = DisplaySettings { now: snapshot.at, ..context.display.clone() };
+    let mut labels = PolicyLabels::default();
+    labels.set_language(snapshot.language);
+    let display = DisplaySettings { now: snapshot.at, ..context.display.with_labels(labels) };
     output.print_result(&reply, |output| {
         let sessions = snapshot.all_sessions().iter();
         let entries: Vec<Option<EntryView>> =
@@ -44,7 +46,7 @@ fn format_status(
     let sessions = snapshot.all_sessions();
     let mut lines = Vec::new();
     if sessions.is_empty() {
-        lines.push(format!("{} Nothing is running.", paint(TextTone::Faint, "○")));
+        lines.push(format!("{} {}", paint(TextTone::Faint, "○"), display.catalogue().nothing_running()));
     }
     for (number, session) in sessions.iter().enumerate() {
         lines.extend(session_lines(session, snapshot.profile_label(&session.profile), display));
@@ -56,18 +58,17 @@ fn format_status(
             lines.push(format!("  {}", humanize::short_id(session.session_id.as_str())));
         }
     }
-    let entries = format_count(snapshot.entry_count, "entry", "entries");
+    let catalogue = display.catalogue();
+    let entries = catalogue.entry_count(u64::try_from(snapshot.entry_count).unwrap_or(u64::MAX));
     let mode = if snapshot.mode.is_empty() {
         String::new()
     } else {
-        format!("mode {}, ", escape_label(&snapshot.mode))
+        format!("{}, ", catalogue.household_mode(&escape_label(&snapshot.mode)))
     };
     lines.push(format!("  {mode}{entries}"));
     if !snapshot.clock_trusted {
-        let problem = "The clock was set back, so nothing can be launched.";
-        let help = "Correct the clock or, if it is right, run `shepherd clock confirm`.";
-        lines.push(format!("{} {problem}", paint(TextTone::Bad, "✗")));
-        lines.push(format!("  {help}"));
+        lines.push(format!("{} {}", paint(TextTone::Bad, "✗"), catalogue.clock_set_back()));
+        lines.push(format!("  {}", catalogue.clock_set_back_help()));
     }
     lines.join("\n")
 }
@@ -78,17 +79,18 @@ fn session_lines(session: &SessionView, child: &str, display: &DisplaySettings) 
         "{} {} · {} · {}",
         paint(TextTone::Good, "●"),
         paint(TextTone::Strong, &label),
-        humanize::session_state(session),
+        humanize::session_state(session, display),
         escape_label(child)
     )];
-    let since = humanize::time(session.started_at, display);
+    let (catalogue, since) = (display.catalogue(), humanize::family_time(session.started_at, display));
     match session.remaining {
-        None => lines.push(format!("  since {since}, with no time limit")),
+        None => lines.push(format!("  {}", catalogue.since_without_limit(&since))),
         Some(remaining) => {
             let (tone, bar) = remaining_bar(session, remaining, display);
-            lines.push(format!("  {} {} left", paint(tone, &bar), humanize::countdown(remaining)));
+            let left = catalogue.countdown_left(&humanize::countdown(remaining));
+            lines.push(format!("  {} {left}", paint(tone, &bar)));
             let ends = display.now + std::time::Duration::from(remaining);
-            lines.push(format!("  since {since}, until {}", humanize::time(ends, display)));
+            lines.push(format!("  {}", catalogue.since_until(&since, &humanize::family_time(ends, display))));
         }
     }
     lines
@@ -160,6 +162,7 @@ mod tests {
             mode: "normal".to_owned(),
             clock_trusted: true,
             profiles: Vec::new(),
+            language: None,
         }
     }
 

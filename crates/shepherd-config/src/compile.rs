@@ -52,6 +52,7 @@ pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option
     let standard = PolicyRules::default();
     let rules = PolicyRules {
         zone: raw.zone.clone(),
+        language: raw.language.unwrap_or(standard.language),
         profiles: compile_profiles(&raw.profiles)?,
         bedtimes: bedtimes?,
         entries: entries.into_iter().collect::<Option<_>>()?,

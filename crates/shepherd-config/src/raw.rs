@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{ClientRole, EntryKind, WarningSeverity};
+use shepherd_api::{ClientRole, EntryKind, Language, WarningSeverity};
 use shepherd_core::policy::{
     BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, EntrySlot, GrantCeilings, LoginPolicy,
     MediaLibrary, MinuteOfDay, NightHours, OnReload, OnShutdown, ReloadOnChange, SuspendedTime,
@@ -23,6 +23,7 @@ pub(crate) struct RawPolicy {
     /// True if parts of the file could not be parsed. A name that seems to be undefined may be in such a part.
     pub(crate) incomplete: bool,
     pub(crate) zone: Option<TimeZone>,
+    pub(crate) language: Option<Language>,
     pub(crate) defaults: RawDefaults,
     pub(crate) profiles: Vec<RawProfile>,
     pub(crate) budgets: Vec<RawBudget>,

@@ -45,6 +45,7 @@ pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
     let policy = RawPolicy {
         incomplete: root.is_incomplete(),
         zone: root.optional_with("timezone", time::read_zone),
+        language: root.optional_with("language", household::read_language),
         defaults: root.table("defaults").map(household::read_defaults).unwrap_or_default(),
         profiles: named_tables(root, "profiles", "anna").map(household::read_profiles).unwrap_or_default(),
         budgets: named_tables(root, "budgets", "games").map(household::read_budgets).unwrap_or_default(),

@@ -23,6 +23,13 @@ pub fn json_schema() -> Value {
                 ),
             ),
             (
+                "language",
+                one_of(
+                    "Language of warnings, notifications and reasons: English (\"en\") or German (\"de\"). Default: \"en\".",
+                    &shepherd_api::Language::ALL.map(shepherd_api::Language::code),
+                ),
+            ),
+            (
                 "suspended_time",
                 one_of(
                     "Count time while the machine sleeps (\"counts\") or not (\"free\"). Default: \"free\".",

@@ -3,6 +3,7 @@
 mod enforcement;
 mod formatting;
 
+use shepherd_api::Language;
 use shepherd_core::policy::{
     AvailabilityPolicy, DEFAULT_CRASH_WITHIN, DateException, DayRule, EntrySlot, OnReload, OnShutdown,
     Policy, PolicyEntry, PolicyRules, SuspendedTime, TimeCost,
@@ -42,6 +43,10 @@ fn describe_household(rules: &PolicyRules) -> Vec<String> {
     }
     let zone = rules.zone.as_ref().and_then(|zone| zone.iana_name());
     lines.push(format!("All hours are in the time zone {}.", zone.unwrap_or("of this machine")));
+    match rules.language {
+        Language::English => {}
+        Language::German => lines.push("Warnings, notifications and reasons are in German.".to_owned()),
+    }
     for budget in rules.budgets.values() {
         let mut amounts = describe_quota(&budget.daily);
         amounts.extend(budget.weekly.map(|amount| format!("{} a week", ExactDuration(amount))));

@@ -75,7 +75,7 @@ pub use clock::CLOCK_JITTER;
 use effect::EffectBuffer;
 pub use effect::{Effect, Effects, EngineReply, ProvisionalGrant};
 pub use errors::{GrantError, QueryError, UnknownModeError};
-pub use event::CoreEvent;
+pub use event::{CoreEvent, WarningMessage};
 pub use extension::ExtendedSession;
 pub use grants::NewGrant;
 pub use launch::{LaunchDecision, LaunchNotAwaited, LaunchRequest};
@@ -230,6 +230,12 @@ impl CoreEngine {
         self.policy.rules().zone.as_ref().unwrap_or(&self.environment.zone)
     }
 
+    /// Returns the system's time zone, which is the zone of the people at this machine.
+    #[must_use]
+    pub fn system_zone(&self) -> &TimeZone {
+        &self.environment.zone
+    }
+
     /// Refuses everything that would have to be recorded, until the store works again (S8.4b).
     pub fn store_failed(&mut self, detail: String) -> Effects {
         match self.store_trouble.replace(detail) {
@@ -264,6 +270,7 @@ impl CoreEngine {
             mode: self.mode(now).to_owned(),
             clock_trusted: self.clock_behind(now.wall).is_none(),
             profiles: self.profile_views(),
+            language: Some(self.policy.rules().language),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use shepherd_api::PolicyItem;
+use shepherd_api::{Language, PolicyItem};
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 mod access;
@@ -55,6 +55,8 @@ pub struct Policy {
 pub struct PolicyRules {
     /// The time zone of the windows; `None` is the system's.
     pub zone: Option<TimeZone>,
+    /// The language of the family.
+    pub language: Language,
     /// The people whose time is counted; at least one.
     pub profiles: BTreeMap<ProfileId, Profile>,
     /// The bedtimes of profiles; a profile without one has none.
@@ -96,6 +98,7 @@ impl Default for PolicyRules {
     fn default() -> Self {
         Self {
             zone: None,
+            language: Language::default(),
             profiles: BTreeMap::from([(
                 ProfileId::default(),
                 Profile { label: "default".to_owned(), accounts: Vec::new() },

@@ -83,6 +83,7 @@ fn snapshot() -> DaemonStateSnapshot {
         mode: "school".to_owned(),
         clock_trusted: true,
         profiles: Vec::new(),
+        language: None,
     }
 }
 

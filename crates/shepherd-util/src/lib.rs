@@ -21,7 +21,7 @@ pub use clock::{
 pub use duration::{
     DurationError, DurationProblem, DurationText, MAX_DURATION, format_duration, parse_duration,
 };
-pub use human::{ExactDuration, HumanDuration};
+pub use human::{DurationUnit, ExactDuration, HumanDuration, MeasuredDuration};
 pub use id::{
     BudgetId, ClientId, EntryId, GrantId, IdError, IdProblem, MAX_NAME_LENGTH, ProfileId, RequestId,
     SessionId,

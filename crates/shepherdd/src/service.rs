@@ -38,6 +38,7 @@ mod refusals;
 mod requests;
 mod shut_down;
 mod time_sync;
+mod wording;
 
 use effects::PendingCommit;
 pub(crate) use file_reads::{FileReadQueue, FileReadResult, read_accounts};

@@ -65,6 +65,7 @@ impl SimulatedDaemon {
             mode: String::new(),
             clock_trusted: true,
             profiles: Vec::new(),
+            language: None,
         };
         Self { state, launched: 0, changes: 0 }
     }
@@ -151,7 +152,7 @@ impl SimulatedDaemon {
             }
             DaemonAction::Reload(entry_count) => {
                 self.state.entry_count = *entry_count;
-                Some(EventKind::PolicyReloaded { entry_count: *entry_count })
+                Some(EventKind::PolicyReloaded { entry_count: *entry_count, language: None })
             }
             DaemonAction::Switch(mode) => {
                 self.state.mode.clone_from(mode);

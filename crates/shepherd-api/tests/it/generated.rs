@@ -225,12 +225,3 @@ round_trips! {
     a_timeline_comes_back_as_it_was: TimelineView,
     an_explanation_comes_back_as_it_was: ExplanationView,
 }
-
-proptest! {
-    /// S3.8: there is a sentence for any values and any time.
-    #[test]
-    fn every_reason_has_a_sentence(json in values_of("ReasonCode")) {
-        let reason: shepherd_api::ReasonCode = serde_json::from_value(json).unwrap();
-        prop_assert!(!reason.sentence(&jiff::tz::TimeZone::UTC).is_empty());
-    }
-}

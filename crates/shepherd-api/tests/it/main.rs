@@ -13,7 +13,6 @@ mod generated;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
-mod login;
 #[cfg(test)]
 mod notes;
 #[cfg(test)]

@@ -9,6 +9,13 @@ fn display(width: usize) -> DisplaySettings {
         .with_labels(PolicyLabels::from_entries(&[entry("counting", "Counting")]))
 }
 
+/// The display of a family whose policy is in German.
+fn german(width: usize) -> DisplaySettings {
+    let mut display = display(width);
+    display.labels.set_language(Some(Language::German));
+    display
+}
+
 fn entry(id: &str, label: &str) -> EntryView {
     EntryView {
         entry_id: id.parse().unwrap(),
@@ -99,15 +106,29 @@ fn a_list_uses_120_columns() {
     ");
 }
 
+// S19.3
 #[test]
-fn why_shows_every_rule_with_its_facts_and_result() {
+fn a_list_is_in_the_language_of_the_policy() {
+    let running = EntryView { left_today: Some(Millis(3_600_000)), ..entry("film", "Film") };
+    assert_eq!(describe_entry(&running, true, &german(80)), "läuft, heute noch 1 Stunde");
+    insta::assert_snapshot!(plain(&list_lines(&sample(), SessionOwner::ListedChild, &german(120))), @r"
+       Entry                                                  Id       Status
+    ✓  Maths                                                  tuxmath  höchstens 45 Minuten
+    ✗  Racing                                                 racing   Jetzt nicht. Wieder ab Samstag, 10:00 Uhr. (und 1
+                                                                       weiterer Grund)
+    ✗  A label that is much too long to be shown in full on…  dessert  Mach zuerst 10 Sekunden Counting (bisher 4 Sekunden).
+    ✓  数学の音楽                                             radio    ohne Zeitlimit
+    ");
+}
+
+fn explanation() -> ExplanationView {
     let closed = sample().remove(1);
     let rule = |rule: &str, facts: &str, outcome| RuleView {
         rule: rule.to_owned(),
         facts: facts.to_owned(),
         outcome,
     };
-    let why = ExplanationView {
+    ExplanationView {
         at: "2026-11-16T10:00:00Z".parse().unwrap(),
         profile: "anna".parse().unwrap(),
         rules: vec![
@@ -126,7 +147,24 @@ fn why_shows_every_rule_with_its_facts_and_result() {
             ),
         ],
         entry: closed,
-    };
+    }
+}
+
+// S19.3
+#[test]
+fn why_in_another_language_leaves_out_the_facts() {
+    insta::assert_snapshot!(plain(&why_lines(&explanation(), &german(80))), @r"
+    ✗ Racing für anna, Montag, 16.11.2026, 10:00 Uhr (UTC): geht nicht bis Samstag,
+      10:00 Uhr
+      ✗ Jetzt nicht. Wieder ab Samstag, 10:00 Uhr.
+      ≤ höchstens 30 Minuten
+      ≤ bis 12:00 Uhr
+    ");
+}
+
+#[test]
+fn why_shows_every_rule_with_its_facts_and_result() {
+    let why = explanation();
     insta::assert_snapshot!(plain(&why_lines(&why, &display(80))), @r"
     ✗ Racing for anna on Mon 2026-11-16 10:00 (UTC): not available until Sat 10:00
       ✓ not disabled

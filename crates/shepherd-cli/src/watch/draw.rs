@@ -12,6 +12,7 @@ use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
 use shepherd_api::{DaemonStateSnapshot, Millis, ProfileView, SessionPhase, SessionView};
 use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, truncate, wrap};
 
+use crate::context::DisplaySettings;
 use crate::entries::{describe_entry, entry_mark, is_running};
 use crate::humanize;
 use crate::status::{draw_bar, remaining_fraction};
@@ -161,7 +162,7 @@ fn session_lines(
     }
     for session in &state.sessions {
         let child = humanize::profile_name(&session.profile, &model.display);
-        lines.push(session_line(session, &child, width));
+        lines.push(session_line(session, &child, &model.display, width));
         lines.extend(countdown_line(session, state.at, width));
         if let Some((tone, warning)) = model.warnings.get(&session.session_id) {
             lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
@@ -170,8 +171,13 @@ fn session_lines(
     lines
 }
 
-fn session_line(session: &SessionView, child: &str, width: usize) -> Line<'static> {
-    let rest = format!(" · {} · {child}", humanize::session_state(session));
+fn session_line(
+    session: &SessionView,
+    child: &str,
+    display: &DisplaySettings,
+    width: usize,
+) -> Line<'static> {
+    let rest = format!(" · {} · {child}", humanize::session_state(session, display));
     let label =
         truncate(&escape_label(&session.label), width.saturating_sub(display_width(&rest) + 2).max(8));
     Line::from(vec![

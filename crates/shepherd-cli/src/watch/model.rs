@@ -382,6 +382,7 @@ impl LiveViewModel {
             entry.child.iter().for_each(|child| self.display.labels.insert_profile(child.clone()));
         }
         if let Some(state) = self.state_at(self.display.now) {
+            self.display.labels.set_language(state.language);
             // Entries of other profiles may be running.
             for session in state.sessions {
                 self.display.labels.insert(session.entry_id, session.label);

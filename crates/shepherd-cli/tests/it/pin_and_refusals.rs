@@ -121,6 +121,7 @@ fn the_status_tells_a_parent_without_the_pin_that_the_old_rules_are_in_force() {
             mode: String::new(),
             clock_trusted: true,
             profiles: Vec::new(),
+            language: None,
         },
     };
     let health = CommandReply::Health {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{ReasonCode, RuleOutcomeView};
+use shepherd_api::{Language, ReasonCode, RuleOutcomeView};
 use shepherd_core::policy::{DateException, Day, HouseholdModes, Policy, PolicyRules};
 use shepherd_core::{CoreEngine, EngineEnvironment, EngineSnapshot, HostCapabilities, StoredState};
+use shepherd_text::SentenceCatalogue;
 use shepherd_util::{BootId, EntryId, ExactDuration, ProfileId};
 use ward_diag::Spanned;
 
@@ -198,8 +199,10 @@ impl<'p> ExampleRunner<'p> {
 
     /// Returns a reason in words, with labels and with times in the zone of the policy.
     fn sentence(&self, reason: &ReasonCode) -> String {
-        let format_time = |at: Timestamp| at.to_zoned(self.zone.clone()).strftime("%a %H:%M").to_string();
-        reason.sentence_with(format_time, |item| self.policy.label_of(item).map(str::to_owned))
+        // Faults of a policy are in English.
+        let catalogue = SentenceCatalogue::of(Language::English);
+        let format_time = |at: Timestamp| catalogue.time_on_weekday_of(&at.to_zoned(self.zone.clone()));
+        catalogue.reason(reason, format_time, |item| self.policy.label_of(item).map(str::to_owned))
     }
 
     fn timestamp_of(&self, day: Day, minute: u16) -> Option<Timestamp> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shepherd_api::EntryKind;
+use shepherd_api::{EntryKind, Language};
 use shepherd_core::policy::{
     BreakRule, CustomDriver, GrantCeilings, MediaLibrary, OnReload, OnShutdown, ReloadOnChange, SuspendedTime,
 };
@@ -183,6 +183,10 @@ pub(super) fn read_launch_timeout(value: TomlValue<'_>) -> Option<Duration> {
 
 pub(super) fn read_stop_grace(value: TomlValue<'_>) -> Option<Duration> {
     time::check_at_most(value, time::read_duration(value)?, MAX_WAIT, "10s")
+}
+
+pub(super) fn read_language(value: TomlValue<'_>) -> Option<Language> {
+    value.one_of(&Language::ALL.map(|language| (language.code(), language)))
 }
 
 pub(super) fn read_suspended_time(value: TomlValue<'_>) -> Option<SuspendedTime> {

@@ -12,9 +12,10 @@ pub(super) const WRITE_MODE_DATES: &str =
     "write `[[modes.dates]]` on a line of its own, and below it `mode`, `from` and `to`";
 
 /// Keys at the top of the file.
-const TOP_KEYS: [&str; 9] = [
+const TOP_KEYS: [&str; 10] = [
     "config_version",
     "timezone",
+    "language",
     "suspended_time",
     "on_reload",
     "on_shutdown",

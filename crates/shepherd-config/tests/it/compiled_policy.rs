@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::civil::date;
-use shepherd_api::{EntryKind, WarningSeverity};
+use shepherd_api::{EntryKind, Language, WarningSeverity};
 use shepherd_config::load;
 use shepherd_core::policy::{
     AvailabilityPolicy, BreakRule, DailyQuota, Day, DayRule, DisabledReason, EarningRule, IdleTime,
@@ -294,12 +294,13 @@ fn the_first_mode_is_the_usual_one_unless_another_is_named() {
 #[test]
 fn rules_of_the_household_are_read() {
     let policy = policy(
-        "timezone = \"Asia/Kathmandu\"\nsuspended_time = \"counts\"\non_reload = \"replan\"\non_shutdown = \"end-sessions\"\nlaunch_timeout = 5\n\
+        "timezone = \"Asia/Kathmandu\"\nlanguage = \"de\"\nsuspended_time = \"counts\"\non_reload = \"replan\"\non_shutdown = \"end-sessions\"\nlaunch_timeout = 5\n\
          stop_grace = 0\n[breaks]\nafter = \"2h\"\nlength = \"15m\"\n[grants]\nextra_per_day = \"1h\"\n\
          open_until = \"20:30\"\n[clock]\ntolerance = 0\n",
     );
     let rules = policy.rules();
     assert_eq!(rules.zone.as_ref().and_then(|zone| zone.iana_name()), Some("Asia/Kathmandu"));
+    assert_eq!(rules.language, Language::German);
     assert_eq!((rules.suspended_time, rules.on_reload), (SuspendedTime::Counts, OnReload::Replan));
     assert_eq!(rules.on_shutdown, OnShutdown::EndSessions);
     assert_eq!((rules.launch_timeout, rules.stop_grace), (Duration::from_secs(5), Duration::ZERO));

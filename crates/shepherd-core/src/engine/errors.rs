@@ -3,11 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use shepherd_api::{ApiError, ErrorCode, ReasonCode};
+use shepherd_api::{ApiError, ErrorCode};
 use shepherd_util::{BudgetId, EntryId, GrantId, HumanDuration, ProfileId, RequestId};
 
-use super::CoreEngine;
 use crate::policy::{MinuteOfDay, ModeName};
 
 /// The reason why a grant or a time request was refused.
@@ -88,35 +86,6 @@ fn describe_modes(known: &[ModeName]) -> String {
     match known {
         [] => "the policy has no modes".to_owned(),
         known => format!("the modes are `{}`", known.join("`, `")),
-    }
-}
-
-impl CoreEngine {
-    /// Returns a denied launch in the form of the protocol. The sentence names entries and budgets by their label, and
-    /// has times of day in the system's zone, which is the zone of the people at this machine.
-    #[must_use]
-    pub fn denial_error(&self, reasons: Vec<ReasonCode>) -> ApiError {
-        let format_time = |at| self.format_system_time(at);
-        let first = reasons.first().map(|reason| {
-            reason.sentence_with(format_time, |item| self.policy.label_of(item).map(str::to_owned))
-        });
-        ApiError::denied(first.unwrap_or_default(), reasons)
-    }
-
-    /// Formats a time of day in the system's zone. The zone is named if the clock of the policy's zone shows another
-    /// time, because the reader may have the hours of the policy in mind.
-    fn format_system_time(&self, at: Timestamp) -> String {
-        let zone = &self.environment.zone;
-        let local = at.to_zoned(zone.clone());
-        let time = local.strftime("%a %H:%M");
-        if self.zone().to_offset(at) == zone.to_offset(at) {
-            return time.to_string();
-        }
-        // A zone that was copied to /etc/localtime has no name that people know.
-        match zone.iana_name().filter(|name| name.contains('/')) {
-            Some(name) => format!("{time} ({name})"),
-            None => format!("{time} ({})", local.strftime("UTC%:z")),
-        }
     }
 }
 

@@ -30,7 +30,7 @@ pub enum CoreEvent {
         threshold_secs: u64,
         remaining: Duration,
         severity: WarningSeverity,
-        message: String,
+        message: WarningMessage,
     },
     /// The end of a session was moved, and its warnings with it (S3.5b).
     DeadlineChanged {
@@ -54,6 +54,17 @@ pub enum CoreEvent {
     RequestChanged { request: Box<TimeRequestView> },
 }
 
+/// The message of a warning, before the daemon puts it into the language of the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarningMessage {
+    /// The parents' own message, with the placeholders `{remaining}`, `{label}` and `{profile}`.
+    pub template: Option<String>,
+    /// The label of the entry.
+    pub label: String,
+    /// The label of the profile.
+    pub profile: String,
+}
+
 impl CoreEngine {
     /// Returns a session as clients see it.
     #[must_use]
@@ -71,9 +82,14 @@ impl CoreEngine {
     }
 
     /// Returns an event in the form of the protocol. Call this right after the change that announced the event, because
-    /// the result shows the session as it is now.
+    /// the result shows the session as it is now. `describe_warning` puts a warning with its remaining time into words.
     #[must_use]
-    pub fn event_kind(&self, event: &CoreEvent, now: ClockReading) -> EventKind {
+    pub fn event_kind(
+        &self,
+        event: &CoreEvent,
+        now: ClockReading,
+        describe_warning: impl Fn(&WarningMessage, Duration) -> String,
+    ) -> EventKind {
         let shown = |session: &SessionRecord| build_session_view(session, now, self.counting_mode());
         match event {
             CoreEvent::SessionLaunching { session_id } => self.session_event(session_id, now, |session| {
@@ -82,14 +98,13 @@ impl CoreEngine {
             CoreEvent::SessionStarted { session_id, .. } => self.session_event(session_id, now, |session| {
                 EventKind::SessionStarted { session: shown(session) }
             }),
-            CoreEvent::Warning { session_id, threshold_secs, severity, message, .. } => {
-                self.session_event(session_id, now, |session| EventKind::WarningIssued {
+            CoreEvent::Warning { session_id, threshold_secs, remaining, severity, message } => self
+                .session_event(session_id, now, |session| EventKind::WarningIssued {
                     session: shown(session),
                     threshold_secs: *threshold_secs,
                     severity: *severity,
-                    message: message.clone(),
-                })
-            }
+                    message: describe_warning(message, *remaining),
+                }),
             CoreEvent::DeadlineChanged { session_id, .. } => self.session_event(session_id, now, |session| {
                 EventKind::DeadlineChanged { session: shown(session) }
             }),
@@ -102,9 +117,10 @@ impl CoreEngine {
                 EventKind::SessionEnded { session_id: session_id.clone(), end: reason.clone() }
             }
             CoreEvent::EntryAvailabilityChanged => EventKind::EntriesChanged {},
-            CoreEvent::PolicyReloaded { entry_count } => {
-                EventKind::PolicyReloaded { entry_count: *entry_count }
-            }
+            CoreEvent::PolicyReloaded { entry_count } => EventKind::PolicyReloaded {
+                entry_count: *entry_count,
+                language: Some(self.policy.rules().language),
+            },
             CoreEvent::GrantChanged { grant } => EventKind::GrantChanged { grant: (**grant).clone() },
             CoreEvent::RequestChanged { request } => {
                 EventKind::RequestChanged { request: (**request).clone() }

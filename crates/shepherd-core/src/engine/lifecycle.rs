@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
-use shepherd_util::{ClockReading, HumanDuration, ProfileId, SessionId};
+use shepherd_util::{ClockReading, ProfileId, SessionId};
 
-use super::{CoreEngine, CoreEvent, Effects, EngineReply, NextChange, POLICY_ACTOR};
+use super::{CoreEngine, CoreEvent, Effects, EngineReply, NextChange, POLICY_ACTOR, WarningMessage};
 use crate::policy::Policy;
 use crate::session::{ScheduledWarning, SessionRecord, SessionStage};
 
@@ -266,19 +266,10 @@ pub(super) fn warning_event(
         threshold_secs: warning.before.as_secs(),
         remaining,
         severity: warning.severity,
-        message: warning_message(warning, session, profile, remaining),
+        message: WarningMessage {
+            template: warning.message_template.clone(),
+            label: session.label.clone(),
+            profile: profile.to_owned(),
+        },
     }
-}
-
-fn warning_message(
-    warning: &ScheduledWarning,
-    session: &SessionRecord,
-    profile: &str,
-    remaining: Duration,
-) -> String {
-    let template = warning.message_template.as_deref().unwrap_or("{label} ends in {remaining}.");
-    template
-        .replace("{remaining}", &HumanDuration(remaining).to_string())
-        .replace("{label}", &session.label)
-        .replace("{profile}", profile)
 }

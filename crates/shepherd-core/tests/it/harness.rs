@@ -7,16 +7,18 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{EntryKind, EntryScope, EntryView, GrantKind, ReasonCode, WarningSeverity};
+use shepherd_api::{EntryKind, EntryScope, EntryView, EventKind, GrantKind, ReasonCode, WarningSeverity};
 use shepherd_core::policy::{
     AvailabilityPolicy, DailyQuota, EntrySlot, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry, PolicyRules,
     RunPolicy, TimeBudget, TimeCost, TimeWindow, WarningPolicy, WarningThreshold, Weekdays,
 };
 use shepherd_core::{
     CoreEvent, DaemonHeartbeat, EngineEnvironment, ExitInfo, HEARTBEAT_INTERVAL, HostCapabilities,
-    LaunchDecision, LaunchRequest, NewGrant, SessionPlan, StoreWrite, StoredState,
+    LaunchDecision, LaunchRequest, NewGrant, SessionPlan, StoreWrite, StoredState, WarningMessage,
 };
-use shepherd_util::{BootId, Clock, ClockReading, GrantId, ManualClock, MonotonicInstant, SessionId};
+use shepherd_util::{
+    BootId, Clock, ClockReading, GrantId, HumanDuration, ManualClock, MonotonicInstant, SessionId,
+};
 
 use crate::engine_driver::EngineDriver;
 
@@ -334,6 +336,12 @@ impl EngineHarness {
             HostCapabilities::all_supported(),
             self.place.clone(),
         );
+    }
+
+    /// Returns an event in the form of the protocol. A warning is described by its label and the remaining time.
+    pub(crate) fn event_kind(&self, event: &CoreEvent) -> EventKind {
+        let describe = |message: &WarningMessage, left| format!("{}: {}", message.label, HumanDuration(left));
+        self.engine.event_kind(event, self.now(), describe)
     }
 
     /// Returns the stored usage of an entry over all days.

@@ -5,7 +5,7 @@ use shepherd_api::{AuditKind, GrantKind, ReasonCode, StopMode, StopRequester};
 use shepherd_core::policy::{
     AvailabilityPolicy, OnShutdown, Policy, PolicyEntry, Profile, WarningPolicy, WarningThreshold,
 };
-use shepherd_core::{CoreEvent, SessionLiveness};
+use shepherd_core::{CoreEvent, SessionLiveness, WarningMessage};
 use shepherd_util::{GrantId, ManualClock};
 
 use crate::harness::{
@@ -27,20 +27,22 @@ fn count_audit_events(world: &EngineHarness, what: impl Fn(&AuditKind) -> bool) 
 }
 
 #[test]
-fn a_warning_message_contains_the_label_of_the_profile() {
+fn a_warning_has_the_parents_message_and_the_labels_for_it() {
     // S2.5.
     let mut game = half_hour_entry();
     game.label = "Trains".to_owned();
     let template = Some("{profile}, {label}: {remaining} ({remaining}) left.".to_owned());
-    game.warnings =
-        WarningPolicy::new(vec![WarningThreshold { message_template: template, ..warning(minutes(5)) }]);
+    game.warnings = WarningPolicy::new(vec![WarningThreshold {
+        message_template: template.clone(),
+        ..warning(minutes(5))
+    }]);
     let test_policy = policy_with(vec![game], |rules| {
         let anna = Profile { label: "Anna".to_owned(), accounts: Vec::new() };
         rules.profiles = [("kid-1".parse().unwrap(), anna)].into();
     });
     let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     world.launch("game");
-    let messages: Vec<String> = world
+    let messages: Vec<WarningMessage> = world
         .run_for(minutes(26))
         .into_iter()
         .filter_map(|event| match event {
@@ -48,7 +50,8 @@ fn a_warning_message_contains_the_label_of_the_profile() {
             _ => None,
         })
         .collect();
-    assert_eq!(messages, ["Anna, Trains: 5 minutes (5 minutes) left."]);
+    let expected = WarningMessage { template, label: "Trains".to_owned(), profile: "Anna".to_owned() };
+    assert_eq!(messages, [expected]);
 }
 
 #[test]

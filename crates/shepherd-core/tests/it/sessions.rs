@@ -10,7 +10,7 @@ use shepherd_core::policy::{
 };
 use shepherd_core::{
     CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, NewGrant, SessionLiveness,
-    StopDecision, StopRequest, StoredState,
+    StopDecision, StopRequest, StoredState, WarningMessage,
 };
 use shepherd_util::SessionId;
 
@@ -517,7 +517,7 @@ fn every_event_of_a_session_has_its_profile_and_remaining_time() {
         threshold_secs: 300,
         remaining: minutes(5),
         severity: shepherd_api::WarningSeverity::Warn,
-        message: "game ends in 5 minutes.".to_owned(),
+        message: WarningMessage { template: None, label: "game".to_owned(), profile: "default".to_owned() },
     };
     assert_eq!(events, [warning]);
 }

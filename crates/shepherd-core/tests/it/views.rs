@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use shepherd_api::{
-    ApiError, EndReason, EntryScope, ErrorCode, EventKind, Millis, QuotaKind, ReasonCode, SessionPhase,
-    StopMode, StopRequester, TimeInterval, TimeRequestState, UsageView,
+    ApiError, EndReason, EntryScope, ErrorCode, EventKind, Language, Millis, SessionPhase, StopMode,
+    StopRequester, TimeInterval, TimeRequestState, UsageView,
 };
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, EarningRule, TimeBudget, UnlockRule, WarningPolicy, Weekdays,
+    AvailabilityPolicy, DailyQuota, EarningRule, UnlockRule, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEvent, GrantError, LaunchDecision, NewGrant, NewTimeRequest, QueryError, StopRequest,
@@ -17,7 +17,7 @@ use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
 use crate::harness::{
     BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_with_max_run, extra, grant, hours, minutes,
-    policy, policy_with, wall_time, warning, window, zone,
+    policy, policy_with, wall_time, warning, window,
 };
 
 fn entry_scope(id: &str) -> EntryScope {
@@ -163,41 +163,34 @@ fn events_carry_the_session_whole() {
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let started = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
-    let EventKind::SessionStarted { session } = world.engine.event_kind(&started[0], world.now()) else {
-        panic!()
-    };
+    let EventKind::SessionStarted { session } = world.event_kind(&started[0]) else { panic!() };
     assert_eq!((session.phase, session.remaining), (SessionPhase::Running, Some(Millis(1_800_000))));
     assert_eq!(world.engine.get_state(world.now()).session, Some(session));
 
     let events = world.run_for(minutes(25));
     let warned = events.iter().find(|event| matches!(event, CoreEvent::Warning { .. })).unwrap();
-    let EventKind::WarningIssued { session, threshold_secs, message, .. } =
-        world.engine.event_kind(warned, world.now())
-    else {
+    let EventKind::WarningIssued { session, threshold_secs, message, .. } = world.event_kind(warned) else {
         panic!()
     };
     assert_eq!((session.phase, session.remaining), (SessionPhase::Warned, Some(Millis(300_000))));
-    assert_eq!((threshold_secs, message.as_str()), (300, "game ends in 5 minutes."));
+    assert_eq!((threshold_secs, message.as_str()), (300, "game: 5 minutes"));
 
     let events = world.run_for(minutes(5));
     let due = events.iter().find(|event| matches!(event, CoreEvent::ExpireDue { .. })).unwrap();
-    let EventKind::SessionExpired { session, end } = world.engine.event_kind(due, world.now()) else {
-        panic!()
-    };
+    let EventKind::SessionExpired { session, end } = world.event_kind(due) else { panic!() };
     assert_eq!((session.phase, end), (SessionPhase::Expiring, EndReason::Expired));
 
-    let ended: Vec<EventKind> =
-        world.exit().iter().map(|event| world.engine.event_kind(event, world.now())).collect();
+    let ended: Vec<EventKind> = world.exit().iter().map(|event| world.event_kind(event)).collect();
     let session_id = session.session_id;
     assert_eq!(
         ended,
         [EventKind::SessionEnded { session_id, end: EndReason::Expired }, EventKind::EntriesChanged {}]
     );
     // An event of a session that is gone becomes the current state.
-    let late = world.engine.event_kind(due, world.now());
+    let late = world.event_kind(due);
     assert_eq!(late, EventKind::StateChanged { snapshot: world.engine.get_state(world.now()) });
-    let reloaded = world.engine.event_kind(&CoreEvent::PolicyReloaded { entry_count: 1 }, world.now());
-    assert_eq!(reloaded, EventKind::PolicyReloaded { entry_count: 1 });
+    let reloaded = world.event_kind(&CoreEvent::PolicyReloaded { entry_count: 1 });
+    assert_eq!(reloaded, EventKind::PolicyReloaded { entry_count: 1, language: Some(Language::English) });
 }
 
 #[test]
@@ -207,7 +200,7 @@ fn a_stopped_session_expires_with_the_reason_stopped() {
     let session_id = world.launch("game").session_id;
     let stop = StopRequest { by: StopRequester::Admin, mode: StopMode::Force, actor: "parent".to_owned() };
     let _ = world.engine.stop_current(&stop, world.now());
-    let event = world.engine.event_kind(&CoreEvent::ExpireDue { session_id }, world.now());
+    let event = world.event_kind(&CoreEvent::ExpireDue { session_id });
     let by = StopRequester::Admin;
     assert!(
         matches!(event, EventKind::SessionExpired { end: EndReason::Stopped { by: stopped_by }, .. } if stopped_by == by)
@@ -254,43 +247,6 @@ fn a_refusal_has_a_code_and_a_sentence() {
         ErrorCode::UnknownMode,
         "No such mode `grandma`; the policy has no modes.",
     );
-
-    let mut world = EngineHarness::new(policy(Vec::new()), MONDAY_NOON);
-    let LaunchDecision::Denied { reasons } = world.request_launch("chess") else { panic!() };
-    let denial = world.engine.denial_error(reasons.clone());
-    assert_eq!((denial.code, &denial.reasons), (ErrorCode::Denied, &reasons));
-    assert_eq!(denial.sentence, "There is no entry `chess`.");
-    assert!(matches!(reasons[..], [ReasonCode::UnknownEntry { .. }]));
-}
-
-#[test]
-fn a_denial_has_labels_and_names_the_zone_if_the_policy_has_another() {
-    let check = |system_zone: &str, reason: ReasonCode, sentence: &str| {
-        let mut maths = entry("maths");
-        maths.label = "Mental Maths".to_owned();
-        let rules = policy_with(vec![maths], |rules| {
-            let games = TimeBudget { label: "all games".to_owned(), ..budget(minutes(60)) };
-            rules.budgets.insert("games".parse().unwrap(), games);
-        });
-        let mut world = EngineHarness::new(rules, MONDAY_NOON);
-        let now = world.now();
-        world.engine.zone_changed(zone(system_zone), now);
-        assert_eq!(world.engine.denial_error(vec![reason]).sentence, sentence);
-    };
-    let entry_id: EntryId = "maths".parse().unwrap();
-    let (done, needed) = (Millis(0), Millis(60_000));
-    let locked = ReasonCode::NotUnlocked { entry_id, done, needed };
-    check(BERLIN, locked, "Do 1 minute of Mental Maths first (0 so far).");
-    let quota = QuotaKind::BudgetDaily("games".parse().unwrap());
-    let (used, limit) = (Millis(60_000), Millis(60_000));
-    let used_up = ReasonCode::QuotaExhausted { quota, used, limit, until: None };
-    check(BERLIN, used_up, "Today's time for all games is used up: 1 minute of 1 minute.");
-    // The policy's zone is Berlin.
-    let next_opening = Some(wall_time(BERLIN, "2026-11-16T15:00"));
-    let closed = ReasonCode::OutsideHours { next_opening };
-    check(BERLIN, closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
-    check("Europe/Paris", closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
-    check("Asia/Tokyo", closed, "Not allowed at this time. Opens Mon 23:00 (Asia/Tokyo).");
 }
 
 #[test]

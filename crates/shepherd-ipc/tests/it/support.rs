@@ -196,12 +196,16 @@ pub(crate) fn snapshot(entry_count: usize) -> DaemonStateSnapshot {
         mode: "school".to_owned(),
         clock_trusted: true,
         profiles: Vec::new(),
+        language: None,
     }
 }
 
 /// Returns an event that carries a number.
 pub(crate) fn event(number: usize) -> Event {
-    Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::PolicyReloaded { entry_count: number } }
+    Event {
+        at: Timestamp::UNIX_EPOCH,
+        kind: EventKind::PolicyReloaded { entry_count: number, language: None },
+    }
 }
 
 /// A client that sends raw bytes.

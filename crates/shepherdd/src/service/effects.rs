@@ -75,7 +75,7 @@ impl DaemonService {
                 Effect::Spawn(plan) => self.host.spawn(spawn_request(plan)),
                 Effect::Announce(event) => {
                     self.metrics.count_event(&event);
-                    change.announcements.push(self.engine.event_kind(&event, now));
+                    change.announcements.push(self.event_kind(&event, now));
                 }
             }
         }

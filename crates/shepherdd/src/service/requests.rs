@@ -132,7 +132,7 @@ impl DaemonService {
                 WarningListener::PerhapsPlayer => {}
                 WarningListener::SomebodyElse => continue,
             }
-            let kind = self.engine.event_kind(&warning, now);
+            let kind = self.event_kind(&warning, now);
             self.broadcast(vec![kind], now);
         }
     }

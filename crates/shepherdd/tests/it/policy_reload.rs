@@ -184,7 +184,7 @@ fn an_entry_that_is_gone_runs_to_its_end_and_never_again() {
     });
     assert_eq!(reload(&fixture).unwrap(), 1);
     let reported = listener.wait_for(|event| match event {
-        EventKind::PolicyReloaded { entry_count } => Some(*entry_count),
+        EventKind::PolicyReloaded { entry_count, .. } => Some(*entry_count),
         _ => None,
     });
     assert_eq!(reported, 1);

@@ -54,6 +54,7 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
         mode: "school".to_owned(),
         clock_trusted: true,
         profiles: Vec::new(),
+        language: None,
     }))
 }
 

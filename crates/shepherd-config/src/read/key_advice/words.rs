@@ -280,6 +280,7 @@ pub(super) const ENTRY: &[KeyWords] = &[
 pub(super) const ROOT: &[KeyWords] = &[
     means(&["version", "schema_version", "policy_version"], "/config_version", "write `config_version = 1`"),
     means(&["tz", "zone", "time_zones", "local_time"], "/timezone", "write `timezone = \"Europe/Berlin\"`"),
+    means(&["lang", "locale", "sprache"], "/language", "write `language = \"de\"` for German"),
     means(
         &[
             "entry",

@@ -1,8 +1,7 @@
 //! Answers whether an account may log in now (S19.2). PAM asks before the log-in.
 
-use shepherd_api::{
-    ApiError, AuditKind, ClientRole, CommandReply, ErrorCode, LoginAnswer, login_refusal_sentence,
-};
+use shepherd_api::{ApiError, AuditKind, ClientRole, CommandReply, ErrorCode, LoginAnswer};
+use shepherd_text::SentenceCatalogue;
 
 use super::{ReplyResult, RequestContext};
 use crate::service::DaemonService;
@@ -40,8 +39,9 @@ impl DaemonService {
         }
         let policy = self.engine.policy();
         let label_of = |item: shepherd_api::PolicyItem<'_>| policy.label_of(item).map(str::to_owned);
-        let at = (request.now.wall, self.engine.zone());
-        let sentence = login_refusal_sentence(&check.reasons, check.opens, at, label_of);
+        let now = request.now.wall.to_zoned(self.engine.zone().clone());
+        let catalogue = SentenceCatalogue::of(policy.rules().language);
+        let sentence = catalogue.login_refusal(&check.reasons, check.opens, &now, label_of);
         if self.count_refusal(uid, request.now) == RefusalDisposition::Record {
             let (entry_id, profile, reasons) = (entry_id.clone(), profile.clone(), check.reasons.clone());
             let denied = AuditKind::LaunchDenied { entry_id, profile, reasons };

@@ -36,7 +36,7 @@ impl DaemonService {
             LaunchDecision::Denied { reasons } => {
                 self.metrics.launches_denied.inc();
                 self.record_denial(request.client.peer.uid, effects, now);
-                self.respond(&request.reply_to, Err(self.engine.denial_error(reasons)));
+                self.respond(&request.reply_to, Err(self.denial_error(reasons)));
             }
         }
     }

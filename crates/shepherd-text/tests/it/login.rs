@@ -2,23 +2,19 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shepherd_api::{QuotaKind, ReasonCode, login_refusal_sentence};
+use shepherd_api::{Language, Millis, QuotaKind, ReasonCode};
+use shepherd_text::SentenceCatalogue;
 
-fn sentence(reason: ReasonCode, opens: Option<&str>) -> String {
+fn sentence(language: Language, reason: ReasonCode, opens: Option<&str>) -> String {
     let berlin = TimeZone::get("Europe/Berlin").unwrap();
     // A Monday morning in Berlin.
     let now: Timestamp = "2026-11-16T08:00:00Z".parse().unwrap();
     let opens = opens.map(|at| at.parse().unwrap());
-    login_refusal_sentence(&[reason], opens, (now, &berlin), |_| None)
+    SentenceCatalogue::of(language).login_refusal(&[reason], opens, &now.to_zoned(berlin), |_| None)
 }
 
 fn used_up(quota: QuotaKind) -> ReasonCode {
-    ReasonCode::QuotaExhausted {
-        quota,
-        used: shepherd_api::Millis(3_600_000),
-        limit: shepherd_api::Millis(3_600_000),
-        until: None,
-    }
+    ReasonCode::QuotaExhausted { quota, used: Millis(3_600_000), limit: Millis(3_600_000), until: None }
 }
 
 // S19.2
@@ -63,6 +59,27 @@ fn the_sentence_says_why_and_when_the_computer_opens() {
             "Not now, because used time can't be recorded. Ask a parent.",
         ),
     ] {
-        assert_eq!(sentence(reason, opens), expected);
+        assert_eq!(sentence(Language::English, reason, opens), expected);
+    }
+}
+
+// S19.2, S19.3
+#[test]
+fn the_sentence_is_in_the_language_of_the_policy() {
+    let closed = || ReasonCode::OutsideHours { next_opening: None };
+    for (reason, opens, expected) in [
+        (closed(), "2026-11-16T14:00:00Z", "Jetzt nicht. Der Computer ist ab 15:00 Uhr offen."),
+        (
+            ReasonCode::Bedtime { until: None },
+            "2026-11-17T06:00:00Z",
+            "Es ist Schlafenszeit. Der Computer ist ab morgen, 07:00 Uhr, offen.",
+        ),
+        (
+            closed(),
+            "2026-11-23T14:00:00Z",
+            "Jetzt nicht. Der Computer ist ab 23. November, 15:00 Uhr, offen.",
+        ),
+    ] {
+        assert_eq!(sentence(Language::German, reason, Some(opens)), expected);
     }
 }
