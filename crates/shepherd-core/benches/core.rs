@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::{EntryKind, EntryView};
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, Day, EntrySlot, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry,
-    PolicyRules, TimeBudget, TimeCost, TimeWindow, WarningPolicy, Weekdays,
+    AvailabilityPolicy, BedtimeNights, BedtimePolicy, DailyQuota, Day, EntrySlot, LimitsPolicy, MinuteOfDay,
+    NightHours, Policy, PolicyEntry, PolicyRules, TimeBudget, TimeCost, TimeWindow, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEngine, EngineEnvironment, HostCapabilities, LaunchDecision, LaunchRequest, StoredState,
@@ -75,6 +75,15 @@ fn entry(number: usize) -> Result<PolicyEntry, CoreBenchError> {
 
 /// Returns an engine with this number of entries, each with three windows, two budgets and two weeks of usage.
 fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, CoreBenchError> {
+    engine_with(entries, wall, None)
+}
+
+/// Returns the same engine with this bedtime.
+fn engine_with(
+    entries: usize,
+    wall: Timestamp,
+    bedtime: Option<BedtimePolicy>,
+) -> Result<CoreEngine, CoreBenchError> {
     let zone = TimeZone::get("Europe/Berlin")?;
     let budget = |daily| TimeBudget {
         label: "budget".to_owned(),
@@ -85,6 +94,7 @@ fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, CoreBenchError>
     let rules = PolicyRules {
         zone: Some(zone.clone()),
         entries: (0..entries).map(entry).collect::<Result<_, _>>()?,
+        bedtimes: bedtime.map(|bedtime| (ProfileId::default(), bedtime)).into_iter().collect(),
         budgets: [("games".parse()?, budget(HOUR * 4)), ("screen".parse()?, budget(HOUR * 5))].into(),
         ..PolicyRules::default()
     };
@@ -139,6 +149,11 @@ fn main() -> Result<(), CoreBenchError> {
     let now = ClockReading { wall, mono: MonotonicInstant::BOOT.after(HOUR) };
     // The largest engine is built last: its temporary allocations would fragment the heap for the others.
     let (hundred, mut thousand, asleep) = (engine(100, wall)?, engine(1_000, wall)?, engine(1_000, wall)?);
+    let (from, to) = (MinuteOfDay::new(20, 0), MinuteOfDay::new(7, 0));
+    let usual = from.zip(to).and_then(|(from, to)| NightHours::new(from, to).ok());
+    let nights_of_week = BedtimeNights { school_nights: usual, weekends: usual };
+    let bedtime = BedtimePolicy { nights: nights_of_week, by_mode: BTreeMap::new() };
+    let in_bed = engine_with(1_000, wall, Some(bedtime))?;
     let many = engine(10_000, wall)?;
     let request = LaunchRequest {
         entry_id: "game-77".parse()?,
@@ -150,10 +165,12 @@ fn main() -> Result<(), CoreBenchError> {
     let week = wall.checked_add(HOUR * 24 * 7)?;
     let night = ClockReading { wall: NIGHT.parse()?, ..now };
     let (mut small, mut large, mut launches, mut weeks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut bedtimes = Vec::new();
     let (mut nights, mut ticks, mut looks, mut ten) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         small.push(listing(&thousand, now, true));
         nights.push(listing(&asleep, night, false));
+        bedtimes.push(listing(&in_bed, night, false));
         // The first launches after a listing are slower, because the allocator reuses the memory of the listing.
         launches.extend((0..5).map(|_| launch(&mut thousand, &request, now)));
         // After the end of a session the engine searches for its next change; later ticks reuse the result.
@@ -193,6 +210,12 @@ fn main() -> Result<(), CoreBenchError> {
         "core: list_entries of 1,000 entries at night",
         "ms",
         median(&mut nights),
+        BenchmarkLimit::AtMost(1.0),
+    ))?;
+    report(&row(
+        "core: list_entries of 1,000 entries in bedtime",
+        "ms",
+        median(&mut bedtimes),
         BenchmarkLimit::AtMost(1.0),
     ))?;
     report(&row(
