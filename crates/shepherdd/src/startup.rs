@@ -135,7 +135,7 @@ pub(crate) async fn start_service(
         let effects = service.engine.store_failed(trouble);
         service.carry_out(effects, now);
     }
-    service.finish_startup(liveness, notes, now);
+    service.finish_startup(&liveness, notes, now);
     let inputs = InputSources {
         due: DueTimer::new()?,
         clock: ClockSetWatcher::new()?,
@@ -279,14 +279,14 @@ impl DaemonService {
     /// Continues where an earlier daemon stopped, and announces it.
     fn finish_startup(
         &mut self,
-        liveness: BTreeMap<SessionId, SessionLiveness>,
+        liveness: &BTreeMap<SessionId, SessionLiveness>,
         notes: Vec<String>,
         now: ClockReading,
     ) {
-        let effects = self.engine.recover(&liveness, now);
+        let effects = self.engine.recover(liveness, now);
         self.carry_out(effects, now);
         self.heartbeat.set_mode(self.heartbeat_mode());
-        self.stop_unknown_sessions(&liveness);
+        self.stop_unknown_sessions(liveness);
         self.record_startup_notes(notes, now);
         if let Some(RejectedPolicyFile { rejection, .. }) = &self.policy.rejected {
             tracing::error!(faults = ?rejection.faults, "{rejection}; {}", self.policy.consequence());

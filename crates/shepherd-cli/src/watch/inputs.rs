@@ -156,7 +156,7 @@ fn forward_events(mut watch: DaemonWatcher, sender: &Sender<LiveViewInput>) {
         let input = match (update, state) {
             (WatchUpdate::Resynced { missed }, Some(state)) => LiveViewInput::Resynced { state, missed },
             (WatchUpdate::Event { event, refresh }, Some(state)) => {
-                LiveViewInput::EventReceived { state, event: Box::new(event), refresh }
+                LiveViewInput::EventReceived { state, event, refresh }
             }
             (WatchUpdate::Disconnected { error }, _) => {
                 LiveViewInput::Disconnected { why: ErrorChain(&error).to_string() }

@@ -97,9 +97,10 @@ impl CoreEngine {
     /// Charges the sessions of a profile with the time since they were last charged.
     pub(super) fn charge_profile(&mut self, profile: &ProfileId, now: ClockReading) {
         let sessions = self.sessions.of_profile(profile);
-        let times = sessions
-            .filter_map(|session| self.uncharged_time(session, Duration::MAX, PlayObserved::Yes, now));
-        self.charge_times(times.collect(), now);
+        let times: Vec<UnchargedTime> = sessions
+            .filter_map(|session| self.uncharged_time(session, Duration::MAX, PlayObserved::Yes, now))
+            .collect();
+        self.charge_times(&times, now);
     }
 
     /// Returns the time since a session was last charged, split into the parts asleep and awake; `None` if it costs
@@ -137,14 +138,14 @@ impl CoreEngine {
     }
 
     /// Charges sessions of one profile with these times, split by day.
-    pub(super) fn charge_times(&mut self, times: Vec<UnchargedTime>, now: ClockReading) {
+    pub(super) fn charge_times(&mut self, times: &[UnchargedTime], now: ClockReading) {
         let first = times.first().and_then(|time| self.sessions.get(&time.session_id));
         let Some(profile) = first.map(|session| session.profile.clone()) else { return };
         let to_day = self.evaluation_time(now).day;
         // This holds for an untrusted clock, too: a crash must not bring back a day that was charged.
         self.snapshot.clock.accounting_day = Some(to_day);
         let mut counters = BTreeMap::<UsageCounter, Vec<ChargedSpan>>::new();
-        for time in &times {
+        for time in times {
             let Some(session) = self.sessions.get(&time.session_id) else { continue };
             for span in time.spans(session.charged_day) {
                 for counter in self.charged_counters(session, span.observed) {
@@ -153,7 +154,7 @@ impl CoreEngine {
             }
         }
         let mut is_charged = false;
-        for time in &times {
+        for time in times {
             let length = time.length();
             let is_news = |session: &SessionRecord| !length.is_zero() || session.charged_day != to_day;
             if self.sessions.get(&time.session_id).is_some_and(is_news) {

@@ -220,7 +220,7 @@ impl CoreEngine {
             times.entry(session.profile.clone()).or_default().extend(time);
         }
         for times in times.into_values() {
-            self.charge_times(times, now);
+            self.charge_times(&times, now);
         }
     }
 

@@ -181,9 +181,10 @@ impl EngineDriver {
 
     /// Recovers; the programs of all sessions are found in this state.
     pub(crate) fn recover(&mut self, liveness: SessionLiveness, now: ClockReading) -> Vec<CoreEvent> {
-        let session_ids = self.engine.sessions().iter().map(|session| session.session_id.clone());
-        let liveness = session_ids.map(|session_id| (session_id, liveness.clone())).collect();
-        self.recover_each(&liveness, now)
+        let session_ids: Vec<SessionId> =
+            self.engine.sessions().iter().map(|session| session.session_id.clone()).collect();
+        let states = std::iter::repeat_n(liveness, session_ids.len());
+        self.recover_each(&session_ids.into_iter().zip(states).collect(), now)
     }
 
     pub(crate) fn recover_each(

@@ -72,6 +72,7 @@ mod rule_details;
 mod sessions;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
 mod slots;
 #[cfg(test)]
 mod transitions;

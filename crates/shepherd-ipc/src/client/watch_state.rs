@@ -23,7 +23,7 @@ pub enum WatchUpdate {
     /// An event, which the state already includes.
     Event {
         /// The event itself.
-        event: Event,
+        event: Box<Event>,
         /// The data to request again, if the client shows it.
         refresh: RequiredRefresh,
     },
@@ -75,11 +75,11 @@ impl<C> WatchState<C> {
             (ServerPush::FellBehind { missed, snapshot }, _) => self.replace_state(snapshot, missed),
             (ServerPush::Event(event), Some(state)) => {
                 let refresh = state.apply(&event);
-                WatchUpdate::Event { event, refresh }
+                WatchUpdate::Event { event: Box::new(event), refresh }
             }
             // A connected watcher always has a state.
             (ServerPush::Event(event), None) => {
-                WatchUpdate::Event { event, refresh: RequiredRefresh::Everything }
+                WatchUpdate::Event { event: Box::new(event), refresh: RequiredRefresh::Everything }
             }
         }
     }

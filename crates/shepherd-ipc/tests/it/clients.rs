@@ -156,7 +156,7 @@ fn a_watcher_follows_and_comes_back_after_a_restart() {
     daemon.hub.broadcast(&event(5));
     let update = watch.next_within(TEST_TIMEOUT).unwrap();
     assert!(
-        matches!(&update, WatchUpdate::Event { event: seen, refresh: RequiredRefresh::Entries } if *seen == event(5)),
+        matches!(&update, WatchUpdate::Event { event: seen, refresh: RequiredRefresh::Entries } if **seen == event(5)),
         "{update:?}"
     );
     assert_eq!(watch.state().unwrap().snapshot_at(snapshot(0).at).entry_count, 5);

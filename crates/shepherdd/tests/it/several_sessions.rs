@@ -84,7 +84,7 @@ fn two_children_play_at_once_and_a_restarted_daemon_takes_all_sessions_back() {
     // One session in the foreground is left.
     stop(&fixture, None).unwrap();
     wait_until("the film has ended", || fixture.state().sessions.len() == 1);
-    assert_eq!(running_ids(&fixture), [music.session_id.clone()]);
+    assert_eq!(running_ids(&fixture), std::slice::from_ref(&music.session_id));
     stop(&fixture, None).unwrap();
     fixture.wait_until_idle();
     let ended = fixture.audit().into_iter().filter_map(|record| match record.line.what {
