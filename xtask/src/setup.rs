@@ -42,6 +42,7 @@ const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     program("python3", "python3"),
     program("qemu-system-x86_64", "qemu-system-x86"),
     program("setpriv", "util-linux"),
+    program("setsid", "util-linux"),
     program("sha256sum", "coreutils"),
     program("socat", "socat"),
     program("ssh", "openssh-client"),

@@ -35,7 +35,6 @@
 
 mod audit;
 mod client;
-mod closed_entry;
 mod command;
 mod display;
 mod entry;
@@ -59,7 +58,6 @@ mod why;
 
 pub use audit::{AuditEvent, AuditKind};
 pub use client::{ClientState, RequiredRefresh};
-pub use closed_entry::ClosedEntry;
 pub use command::{Command, TimeRequestDecision};
 pub use display::ClientDisplay;
 pub use entry::{EntryGrantView, EntryKind, EntryView};

@@ -144,7 +144,7 @@ pub(crate) fn describe_obstacle(
     }
     let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let closed = humanize::find_closed_entry(&entries, entry_id, display)?;
-    let sentence = closed.sentence();
+    let sentence = humanize::stays_closed(&closed);
     match grant.gift {
         _ if closed.is_locked => Some(format!("  {sentence}")),
         GrantKind::OpenUntil { .. } => None,

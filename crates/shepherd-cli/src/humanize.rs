@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use shepherd_api::{
-    ClosedEntry, EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis,
-    PolicyItem, ReasonCode, SessionCounting, SessionPhase, SessionSlot, SessionView, StopRequester,
-    TimeRequestState, TimeRequestView,
+    EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis, PolicyItem,
+    ReasonCode, SessionCounting, SessionPhase, SessionSlot, SessionView, StopRequester, TimeRequestState,
+    TimeRequestView,
 };
+use shepherd_text::{ClosedEntry, Language, SentenceCatalogue};
 use shepherd_util::{DurationText, EntryId, HumanDuration, ProfileId, parse_passwd};
 use ward_process::Containment;
 use ward_terminal::{TextTone, escape_label};
@@ -168,7 +169,12 @@ pub(crate) fn entry_name(entry_id: &EntryId, display: &DisplaySettings) -> Strin
 /// Finds what keeps an entry closed in spite of extra time.
 pub(crate) fn closed_entry(entry: &EntryView, display: &DisplaySettings) -> Option<ClosedEntry> {
     let label_of = |entry_id: &EntryId| entry_name(entry_id, display);
-    ClosedEntry::from_reasons(&entry.reasons, |at| time(at, display), label_of)
+    SentenceCatalogue::of(Language::English).closed_entry(&entry.reasons, |at| time(at, display), label_of)
+}
+
+/// Says that an entry stays closed. The parents' sentences of the command line are in English.
+pub(crate) fn stays_closed(closed: &ClosedEntry) -> String {
+    SentenceCatalogue::of(Language::English).stays(&closed.until)
 }
 
 /// Finds what keeps one of these entries closed in spite of extra time.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use shepherd_api::{
-    ClosedEntry, Command, CommandReply, EntryView, Note, SessionView, TimeRequestDecision, TimeRequestState,
+    Command, CommandReply, EntryView, Note, SessionView, TimeRequestDecision, TimeRequestState,
     TimeRequestView,
 };
+use shepherd_text::ClosedEntry;
 use shepherd_util::DurationText;
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
@@ -89,7 +90,10 @@ pub(crate) fn submit(
             paint(TextTone::Good, "✓")
         ));
         if let Some(closed) = find_closed_entry(&mut daemon, request, &display) {
-            output.print_line(&format!("  {} A yes gives time, but doesn't open it.", closed.sentence()));
+            output.print_line(&format!(
+                "  {} A yes gives time, but doesn't open it.",
+                humanize::stays_closed(&closed)
+            ));
         }
     });
     Ok(())

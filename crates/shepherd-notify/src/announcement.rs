@@ -7,6 +7,7 @@ use shepherd_api::{
     Command, EndReason, EntryScope, EventKind, GrantKind, Millis, SessionPhase, SessionView,
     TimeRequestDecision, TimeRequestState, TimeRequestView, WarningSeverity,
 };
+use shepherd_text::SentenceCatalogue;
 use shepherd_util::{EntryId, RequestId, SessionId};
 
 use crate::listed_entry::ListedEntry;
@@ -106,6 +107,10 @@ impl KnownSession {
         }
     }
 
+    pub(crate) fn is_of(&self, entry_id: &EntryId) -> bool {
+        self.entry_id == *entry_id
+    }
+
     /// Returns the time until the hours of this entry end its session, if nothing ends it before.
     fn hours_left(&self, entry_id: &EntryId, now: Timestamp) -> Option<Millis> {
         let end = self.end.filter(|_| self.ends_with_hours && self.entry_id == *entry_id)?;
@@ -115,6 +120,7 @@ impl KnownSession {
 
 /// Returns what a child is told about an event of their own session, which was known like this.
 pub(crate) fn for_session(
+    catalogue: &SentenceCatalogue,
     kind: &EventKind,
     time: MessageTime,
     known: Option<&KnownSession>,
@@ -129,18 +135,17 @@ pub(crate) fn for_session(
             (session, session.label.clone(), message.clone(), urgency)
         }
         EventKind::DeadlineChanged { session } => {
-            let (title, body) = describe_moved_end(session, time, known)?;
+            let (title, body) = describe_moved_end(catalogue, session, time, known)?;
             (session, title, body, AnnouncementUrgency::Important)
         }
         EventKind::SessionExpired { session, end } => {
-            let title = format!("{} is closing", session.label);
-            let reason = words::end_reason(end)?;
-            (session, title, format!("{reason} Save now."), AnnouncementUrgency::Lasting)
+            let body = catalogue.closing_body(&words::end_reason(catalogue, end)?);
+            (session, catalogue.closing_title(&session.label), body, AnnouncementUrgency::Lasting)
         }
         _ => return None,
     };
     let can_ask = session.phase != SessionPhase::Expiring && session.remaining.is_some();
-    let buttons = if can_ask { vec![ask_for_more(session)] } else { Vec::new() };
+    let buttons = if can_ask { vec![ask_for_more(catalogue, session)] } else { Vec::new() };
     Some(Announcement {
         subject: AnnouncementSubject::Session(session.session_id.clone()),
         title,
@@ -152,17 +157,22 @@ pub(crate) fn for_session(
 
 /// Returns what a child is told about the end of their session. `None` if the child knows, because the program ended by
 /// itself.
-pub(crate) fn for_end(session: &KnownSession, end: &EndReason) -> Option<Announcement> {
+pub(crate) fn for_end(
+    catalogue: &SentenceCatalogue,
+    session: &KnownSession,
+    end: &EndReason,
+) -> Option<Announcement> {
     Some(Announcement {
         subject: AnnouncementSubject::Session(session.session_id.clone()),
-        title: format!("{} has ended", session.label),
-        body: words::end_reason(end)?.to_owned(),
+        title: catalogue.ended_title(&session.label),
+        body: words::end_reason(catalogue, end)?,
         urgency: AnnouncementUrgency::Important,
         buttons: Vec::new(),
     })
 }
 
 fn describe_moved_end(
+    catalogue: &SentenceCatalogue,
     session: &SessionView,
     time: MessageTime,
     known: Option<&KnownSession>,
@@ -171,31 +181,32 @@ fn describe_moved_end(
     let Some(remaining) = session.remaining else {
         // Unlimited sessions are announced anew after each sleep.
         known.end?;
-        return Some((format!("More time for {label}"), format!("{label} has no time limit now.")));
+        return Some((catalogue.more_time_title(label), catalogue.no_limit_now(label)));
     };
-    let change = match known.end {
-        None => "Less",
+    let title = match known.end {
+        None => catalogue.less_time_title(label),
         Some(old_end) => {
             let moved = KnownSession::new(session, time).end?.as_second().saturating_sub(old_end.as_second());
             // Run time stands still while the machine sleeps and the hours of an entry don't, so a sleep moves the end
             // by its own length or not at all.
             let asleep = time.seconds_asleep_since(&known.known_since);
             if moved > asleep.max(0).saturating_add(NOTICEABLE_MOVE_SECONDS) {
-                "More"
+                catalogue.more_time_title(label)
             } else if moved < asleep.min(0).saturating_sub(NOTICEABLE_MOVE_SECONDS) {
-                "Less"
+                catalogue.less_time_title(label)
             } else {
                 return None;
             }
         }
     };
-    Some((format!("{change} time for {label}"), format!("{label} ends in {}.", words::length(remaining))))
+    Some((title, catalogue.ends_in(label, &words::length(catalogue, remaining))))
 }
 
-fn ask_for_more(session: &SessionView) -> AnswerButton {
+/// Returns the button that asks for more time of a session.
+pub(crate) fn ask_for_more(catalogue: &SentenceCatalogue, session: &SessionView) -> AnswerButton {
     let (entry_id, profile) = (session.entry_id.clone(), Some(session.profile.clone()));
     AnswerButton {
-        label: words::ask_button(ASKED_MINUTES),
+        label: catalogue.ask_button(ASKED_MINUTES),
         command: Command::RequestTime { entry_id, minutes: ASKED_MINUTES, note: None, profile },
     }
 }
@@ -203,35 +214,35 @@ fn ask_for_more(session: &SessionView) -> AnswerButton {
 /// Returns what a child is told about their own request, for this entry, while this session runs. The entry is `None`
 /// if the daemon doesn't list it.
 pub(crate) fn for_own_request(
+    catalogue: &SentenceCatalogue,
     request: &TimeRequestView,
     entry: Option<ListedEntry<'_>>,
     session: Option<&KnownSession>,
     now: &Zoned,
 ) -> Option<Announcement> {
     let label = entry.map_or(request.entry_id.as_str(), |entry| entry.view.label.as_str());
-    let amount = words::length(request.amount);
+    let amount = words::length(catalogue, request.amount);
     let (title, body) = match &request.state {
-        TimeRequestState::Asked => ("Asked".to_owned(), format!("You asked for {amount} of {label}.")),
+        TimeRequestState::Asked => (catalogue.asked_title(), catalogue.asked_body(&amount, label)),
         TimeRequestState::Granted { .. } => {
             let running = session.filter(|session| session.entry_id == request.entry_id);
             let but = match running {
-                Some(session) => session.hours_left(&request.entry_id, now.timestamp()).map(|left| {
-                    format!(" But it still ends in {}, because its hours end then.", words::length(left))
-                }),
+                Some(session) => session
+                    .hours_left(&request.entry_id, now.timestamp())
+                    .map(|left| catalogue.granted_but_ends(&words::length(catalogue, left))),
                 None => {
-                    let closed = entry.and_then(|entry| entry.closed(now));
-                    closed.map(|closed| format!(" But it stays {}.", closed.until))
+                    let closed = entry.and_then(|entry| entry.closed(catalogue, now));
+                    closed.map(|closed| catalogue.granted_but_stays(&closed.until))
                 }
             };
-            ("Yes".to_owned(), format!("You get more time for {label}.{}", but.unwrap_or_default()))
+            let granted = catalogue.granted_body(label);
+            (catalogue.granted_title(), but.map_or(granted.clone(), |but| format!("{granted} {but}")))
         }
         TimeRequestState::Denied { why } => {
-            let reason = why.as_ref().map(|why| format!(" “{why}”")).unwrap_or_default();
-            ("Not this time".to_owned(), format!("No more time for {label}.{reason}"))
+            let reason = why.as_ref().map(|why| format!(" {}", catalogue.quoted(why))).unwrap_or_default();
+            (catalogue.denied_title(), format!("{}{reason}", catalogue.denied_body(label)))
         }
-        TimeRequestState::Lapsed => {
-            ("No answer".to_owned(), format!("Nobody answered when you asked for {amount} of {label}."))
-        }
+        TimeRequestState::Lapsed => (catalogue.lapsed_title(), catalogue.lapsed_body(&amount, label)),
         TimeRequestState::Seen => return None,
     };
     Some(Announcement {
@@ -245,6 +256,7 @@ pub(crate) fn for_own_request(
 
 /// Returns what a parent is told about the request of a child with this name. `None` if the request is settled.
 pub(crate) fn for_request_of_child(
+    catalogue: &SentenceCatalogue,
     request: &TimeRequestView,
     child: &str,
     label: &str,
@@ -252,20 +264,20 @@ pub(crate) fn for_request_of_child(
     if !request.state.is_open() {
         return None;
     }
-    let amount = words::length(request.amount);
-    let note = request.note.as_ref().map(|note| format!("\n“{note}”")).unwrap_or_default();
+    let amount = words::length(catalogue, request.amount);
+    let note = request.note.as_ref().map(|note| format!("\n{}", catalogue.quoted(note))).unwrap_or_default();
     let answer = |label: String, decision: TimeRequestDecision| AnswerButton {
         label,
         command: Command::DecideRequest { request_id: request.request_id.clone(), decision },
     };
     Some(Announcement {
         subject: AnnouncementSubject::Request(request.request_id.clone()),
-        title: format!("{child} asks for {amount}"),
+        title: catalogue.request_title(child, &amount),
         body: format!("{label}{note}"),
         urgency: AnnouncementUrgency::Lasting,
         buttons: vec![
-            answer(format!("Yes, {amount}"), TimeRequestDecision::Grant { minutes: None }),
-            answer("No".to_owned(), TimeRequestDecision::Deny { why: None }),
+            answer(catalogue.yes_button(&amount), TimeRequestDecision::Grant { minutes: None }),
+            answer(catalogue.no_button(), TimeRequestDecision::Deny { why: None }),
         ],
     })
 }
@@ -273,13 +285,15 @@ pub(crate) fn for_request_of_child(
 /// Returns what a parent is told who has granted a request, if the session ends with its hours in spite of it. The
 /// button opens the entry for the granted time, and for this child only.
 pub(crate) fn for_granted_request(
+    catalogue: &SentenceCatalogue,
     request: &TimeRequestView,
     amount: Millis,
     session: &SessionView,
 ) -> Option<Announcement> {
     let is_meant = session.entry_id == request.entry_id && session.profile == request.profile;
     let end = session.hours_end.filter(|_| is_meant)?;
-    let (left, more) = (words::length(session.remaining?), words::length(amount));
+    let left = words::length(catalogue, session.remaining?);
+    let more = words::length(catalogue, amount);
     let go_on = Command::Grant {
         profile: Some(session.profile.clone()),
         scope: EntryScope::Entry { entry_id: session.entry_id.clone() },
@@ -290,22 +304,23 @@ pub(crate) fn for_granted_request(
     };
     Some(Announcement {
         subject: AnnouncementSubject::Session(session.session_id.clone()),
-        title: format!("{} still ends in {left}", session.label),
-        body: "Its hours end then, and extra time doesn't move them.".to_owned(),
+        title: catalogue.still_ends_title(&session.label, &left),
+        body: catalogue.still_ends_body(),
         urgency: AnnouncementUrgency::Lasting,
-        buttons: vec![AnswerButton { label: format!("Let it go on for {more}"), command: go_on }],
+        buttons: vec![AnswerButton { label: catalogue.go_on_button(&more), command: go_on }],
     })
 }
 
 /// Returns what a parent is told who has granted a request, if the entry stays closed in spite of it. If only its hours keep
 /// it closed, a button opens it for as long as was granted, from now on, and for this child only.
 pub(crate) fn for_granted_closed_entry(
+    catalogue: &SentenceCatalogue,
     request: &TimeRequestView,
     amount: Millis,
     entry: ListedEntry<'_>,
     now: &Zoned,
 ) -> Option<Announcement> {
-    let closed = entry.closed(now)?;
+    let closed = entry.closed(catalogue, now)?;
     let until = now.timestamp().checked_add(Duration::from(amount)).ok()?;
     let open = Command::Grant {
         profile: Some(request.profile.clone()),
@@ -315,11 +330,12 @@ pub(crate) fn for_granted_closed_entry(
         lapses_at: None,
         why: None,
     };
-    let open = AnswerButton { label: format!("Open it until {}", words::time(until, now)), command: open };
+    let open =
+        AnswerButton { label: catalogue.open_until_button(&catalogue.time(until, now)), command: open };
     Some(Announcement {
         subject: AnnouncementSubject::ClosedEntry(request.request_id.clone()),
-        title: format!("{} stays closed", entry.view.label),
-        body: format!("It is {}. Extra time doesn't open it.", closed.until),
+        title: catalogue.stays_closed_title(&entry.view.label),
+        body: catalogue.stays_closed_body(&closed.until),
         urgency: AnnouncementUrgency::Lasting,
         // Longer hours don't help either if another entry comes first.
         buttons: if closed.is_locked { Vec::new() } else { vec![open] },

@@ -64,6 +64,8 @@ pub(crate) enum ShowError {
     Service(#[from] zbus::Error),
     #[error("the desktop's notification service did not answer in time")]
     TimedOut,
+    #[error("could not write to the terminal")]
+    Terminal(#[from] std::io::Error),
 }
 
 /// A signal of the desktop.
@@ -126,6 +128,11 @@ impl DesktopNotifications {
         let service_changes =
             DBusProxy::new(&bus).await?.receive_name_owner_changed_with_args(&of_service).await?;
         Ok(Some(Self { service, presses, service_changes, shown: BTreeMap::new() }))
+    }
+
+    /// Returns the connection to the session bus.
+    pub(crate) fn bus(&self) -> &Connection {
+        self.service.inner().connection()
     }
 
     /// Shows an announcement, in place of an earlier one on the same subject.
@@ -272,7 +279,8 @@ fn button_key(subject: &AnnouncementSubject, index: usize) -> String {
     }
 }
 
-async fn next_item<S: futures_core::Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+/// Waits for the next item of a stream.
+pub(crate) async fn next_item<S: futures_core::Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
     std::future::poll_fn(|context| std::pin::Pin::new(&mut *stream).poll_next(context)).await
 }
 

@@ -5,13 +5,20 @@
 //! that matters: killing it ends the notifications and nothing else.
 //!
 //! Start with `notifier.rs`, the loop. `announcement.rs` decides what to show and is pure; `desktop.rs` talks to the
-//! notification service over D-Bus.
+//! notification service over D-Bus, `tray.rs` to the tray, and `terminal.rs` writes to a text console.
 
 mod announcement;
 mod desktop;
 mod listed_entry;
+mod minute_timer;
 mod notifier;
 mod recipient;
+mod screen;
+mod sys;
+mod terminal;
+mod tray;
+mod voice;
 mod words;
 
 pub use notifier::{NotifierError, NotifierOptions, run};
+pub use voice::VoiceOptions;

@@ -1,10 +1,9 @@
 //! An entry as the daemon lists it, with the labels of the others.
 
 use jiff::Zoned;
-use shepherd_api::{ClosedEntry, EntryView};
+use shepherd_api::EntryView;
+use shepherd_text::{ClosedEntry, SentenceCatalogue};
 use shepherd_util::EntryId;
-
-use crate::words;
 
 /// An entry of a child, with all entries that the daemon lists for this child.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +20,11 @@ impl<'l> ListedEntry<'l> {
     }
 
     /// Finds what keeps the entry closed in spite of extra time, seen from this moment.
-    pub(crate) fn closed(&self, now: &Zoned) -> Option<ClosedEntry> {
+    pub(crate) fn closed(&self, catalogue: &SentenceCatalogue, now: &Zoned) -> Option<ClosedEntry> {
         let label_of = |entry_id: &EntryId| {
             let first = Self::find(self.all, entry_id);
             first.map_or_else(|| entry_id.to_string(), |first| first.view.label.clone())
         };
-        ClosedEntry::from_reasons(&self.view.reasons, |at| words::time(at, now), label_of)
+        catalogue.closed_entry(&self.view.reasons, |at| catalogue.time(at, now), label_of)
     }
 }

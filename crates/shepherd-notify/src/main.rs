@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use shepherd_notify::{NotifierError, NotifierOptions};
+use shepherd_notify::{NotifierError, NotifierOptions, VoiceOptions};
 use shepherd_util::{ProfileId, ShepherdPaths};
 
 /// Show Shepherd's warnings as notifications on this desktop
@@ -23,6 +23,15 @@ struct NotifyArgs {
     /// Show the notifications of this profile, for a login that several children share
     #[arg(long, value_name = "NAME")]
     profile: Option<ProfileId>,
+    /// Write messages to this terminal, for a login without a desktop
+    #[arg(long)]
+    terminal: bool,
+    /// Read messages aloud with `spd-say` or `espeak-ng`, if installed
+    #[arg(long)]
+    speak: bool,
+    /// Play a sound with each message, with `canberra-gtk-play` or `paplay`, if installed
+    #[arg(long)]
+    sound: bool,
 }
 
 fn main() -> ExitCode {
@@ -45,7 +54,9 @@ fn start(arguments: NotifyArgs) -> Result<(), NotifierError> {
         None => ShepherdPaths::system(&std::collections::BTreeMap::new())?.socket,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let options = NotifierOptions::new(socket, report).for_profile(arguments.profile);
+    let voice = VoiceOptions { speaks: arguments.speak, sounds: arguments.sound };
+    let options = NotifierOptions::new(socket, report).for_profile(arguments.profile).with_voice(voice);
+    let options = if arguments.terminal { options.on_console() } else { options };
     runtime.block_on(shepherd_notify::run(options))
 }
 

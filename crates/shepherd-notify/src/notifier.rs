@@ -1,35 +1,31 @@
 //! The loop: waits for events of the daemon and for pressed buttons.
 
 mod daemon_step;
+mod options;
+mod presses;
 mod requests;
+mod tray_update;
 
-use std::collections::BTreeSet;
-use std::error::Error;
-use std::io;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::{Timestamp, Zoned};
-use shepherd_api::{
-    ApiError, Command, CommandReply, ErrorCode, Event, EventKind, GrantKind, GrantView, SessionView,
-    TimeRequestView,
-};
-use shepherd_ipc::{
-    AsyncClient, AsyncDaemonWatcher, CallError, ClientOptions, ConnectError, WatchError, WatchUpdate,
-};
-use shepherd_util::{PathError, ProfileId, RequestId};
+use jiff::Timestamp;
+use shepherd_api::{Command, CommandReply, ErrorCode, Event, EventKind, SessionView};
+use shepherd_ipc::{AsyncClient, AsyncDaemonWatcher, ConnectError, WatchError, WatchUpdate};
+use shepherd_text::SentenceCatalogue;
+use shepherd_util::{RequestId, SessionId};
 use tokio::time::Instant;
 
-use crate::announcement::{
-    self, Announcement, AnnouncementSubject, AnnouncementUrgency, KnownSession, MessageTime,
-};
-use crate::desktop::{DesktopBus, DesktopNotifications, DesktopSignal, PressedButton, ShowError};
+use crate::announcement::{self, Announcement, AnnouncementSubject, KnownSession, MessageTime};
+use crate::desktop::{DesktopNotifications, ShowError};
+use crate::minute_timer::MinuteTimer;
 use crate::recipient::{DaemonCallError, Recipient};
+use crate::screen::{AnnouncementScreen, ScreenEvent};
+use crate::voice::AnnouncementVoice;
 use daemon_step::{DaemonInput, DaemonStep};
+use options::NotifierPlace;
+pub use options::{NotifierError, NotifierOptions};
 use requests::{ListedEntries, NextListing};
-
-/// The name by which the daemon's log knows this client.
-const CLIENT_NAME: &str = "shepherd-notify";
 
 /// The number of failed connections after which the daemon isn't just being restarted.
 const RESTART_ATTEMPTS: u32 = 6;
@@ -58,89 +54,41 @@ fn reconnection_delay(error: &WatchError, failed_connections: u32) -> Duration {
     }
 }
 
-/// The settings of a notifier.
-#[derive(Clone, Debug)]
-pub struct NotifierOptions {
-    client: ClientOptions,
-    profile: Option<ProfileId>,
-    bus: DesktopBus,
-    report: fn(&dyn Error),
-}
-
-impl NotifierOptions {
-    /// Creates the settings for the daemon at this socket. `report` gets the failures that the notifier survives, such
-    /// as a notification that could not be shown.
-    #[must_use]
-    pub fn new(socket: PathBuf, report: fn(&dyn Error)) -> Self {
-        let client = ClientOptions::new(socket, CLIENT_NAME);
-        Self { client, profile: None, bus: DesktopBus::OfLogin, report }
-    }
-
-    /// Shows the notifications of this profile, whoever is at this login.
-    #[must_use]
-    pub fn for_profile(self, profile: Option<ProfileId>) -> Self {
-        Self { profile, ..self }
-    }
-
-    /// Uses the message bus at this address instead of the login's own.
-    #[must_use]
-    pub fn on_bus(self, address: String) -> Self {
-        Self { bus: DesktopBus::At(address), ..self }
-    }
-}
-
-/// The reason for which a notifier can't run.
-#[derive(Debug, thiserror::Error)]
-pub enum NotifierError {
-    #[error("another instance already runs in this login")]
-    AlreadyRunning,
-    #[error("could not reach the desktop's notifications")]
-    Desktop(#[from] zbus::Error),
-    #[error("could not start")]
-    Start(#[from] io::Error),
-    #[error(transparent)]
-    Paths(#[from] PathError),
-}
-
-impl NotifierError {
-    /// Returns the cure, if the person at the desktop can do something.
-    #[must_use]
-    pub fn help(&self) -> Option<&'static str> {
-        match self {
-            Self::Desktop(_) => {
-                Some("run it in a graphical login; without one, `shepherd watch` shows warnings")
-            }
-            Self::AlreadyRunning | Self::Start(_) | Self::Paths(_) => None,
-        }
-    }
-}
-
-/// Returns a sentence for the person who pressed a button.
-fn failure_sentence(error: &DaemonCallError) -> &str {
-    match error {
-        DaemonCallError::Call(CallError::Refused(ApiError { sentence, .. })) => sentence,
-        DaemonCallError::Connect(_) | DaemonCallError::Call(_) => {
-            "Shepherd can't be reached. Try again later."
-        }
-    }
-}
-
-/// Shows notifications until the desktop's bus is gone, which is the end of the login.
+/// Shows notifications until the desktop's bus or the terminal is gone, which is the end of the login.
 ///
 /// # Errors
-/// There is no desktop, or another instance runs in this login.
+/// There is no desktop or terminal, or another instance runs in this login.
 pub async fn run(options: NotifierOptions) -> Result<(), NotifierError> {
-    let desktop = DesktopNotifications::connect(&options.bus).await?.ok_or(NotifierError::AlreadyRunning)?;
+    let screen = match &options.place {
+        NotifierPlace::Console => {
+            // Every text login starts this program, and most of them aren't a child's.
+            if options.profile.is_none()
+                && matches!(
+                    Recipient::identify(&options.client).await,
+                    Ok(Recipient::Parent | Recipient::Other)
+                )
+            {
+                return Ok(());
+            }
+            AnnouncementScreen::console().map_err(NotifierError::Terminal)?
+        }
+        NotifierPlace::Desktop(bus) => {
+            let notifications = DesktopNotifications::connect(bus).await?;
+            AnnouncementScreen::desktop(notifications.ok_or(NotifierError::AlreadyRunning)?).await?
+        }
+    };
     let watcher = AsyncDaemonWatcher::new(options.client.clone());
     let notifier = Notifier {
+        voice: AnnouncementVoice::new(options.voice),
         options,
-        desktop,
+        screen,
+        minute_timer: MinuteTimer::new()?,
         watcher,
         daemon_step: DaemonStep::Watch,
         updated_at: Instant::now(),
         failed_connections: 0,
         recipient: Recipient::Other,
-        session: None,
+        sessions: BTreeMap::new(),
         own_open_requests: BTreeSet::new(),
         next_listing: None,
     };
@@ -149,7 +97,10 @@ pub async fn run(options: NotifierOptions) -> Result<(), NotifierError> {
 
 struct Notifier {
     options: NotifierOptions,
-    desktop: DesktopNotifications,
+    screen: AnnouncementScreen,
+    voice: AnnouncementVoice,
+    /// Fires when the tray has to show another minute.
+    minute_timer: MinuteTimer,
     watcher: AsyncDaemonWatcher,
     daemon_step: DaemonStep,
     /// The time of the daemon's last message, with which the watcher's state began to hold.
@@ -157,8 +108,8 @@ struct Notifier {
     /// The number of connections in a row that failed.
     failed_connections: u32,
     recipient: Recipient,
-    /// The child's session, as the child knows it.
-    session: Option<KnownSession>,
+    /// The child's sessions, as the child knows them.
+    sessions: BTreeMap<SessionId, KnownSession>,
     /// The child's requests whose answer was not shown yet.
     own_open_requests: BTreeSet<RequestId>,
     /// The time to list the requests again, after the daemon didn't list them.
@@ -170,17 +121,25 @@ impl Notifier {
         loop {
             let handled = tokio::select! {
                 input = self.daemon_step.wait(&mut self.watcher) => self.handle_input(input).await,
-                signal = self.desktop.next_signal() => match signal {
-                    Some(DesktopSignal::Pressed(press)) => self.handle_press(&press).await,
-                    Some(DesktopSignal::ServiceStarted) => self.refresh_requests(FIRST_QUESTION_DELAY).await,
+                event = self.screen.next_event() => match event {
+                    Some(ScreenEvent::Pressed(press)) => self.handle_press(&press).await,
+                    Some(ScreenEvent::Clicked(action)) => self.handle_click(*action).await,
+                    Some(ScreenEvent::ServiceStarted) => self.refresh_requests(FIRST_QUESTION_DELAY).await,
+                    // The icon is shown below.
+                    Some(ScreenEvent::TrayCame) => Ok(()),
                     None => return Ok(()),
                 },
+                fired = self.minute_timer.wait() => Ok(fired?),
                 next_delay = NextListing::wait(self.next_listing) => self.refresh_requests(next_delay).await,
             };
             // The next warning must still be tried: the notification service may come later, or be restarted.
             if let Err(error) = handled {
                 (self.options.report)(&error);
             }
+            if let Err(error) = self.update_tray().await {
+                (self.options.report)(&error);
+            }
+            self.voice.release_ended();
         }
     }
 
@@ -246,39 +205,43 @@ impl Notifier {
             return Ok(());
         };
         let time = MessageTime { at: state.at, awake: self.updated_at.into_std() };
-        let own = state.sessions.iter().find(|session| self.is_own(session));
-        self.session = own.map(|session| KnownSession::new(session, time));
+        let known = |session: &SessionView| (session.session_id.clone(), KnownSession::new(session, time));
+        self.sessions = state.sessions.iter().filter(|session| self.is_own(session)).map(known).collect();
+        let current: BTreeSet<_> = state.sessions.into_iter().map(|session| session.session_id).collect();
         let holds = |subject: &AnnouncementSubject| match subject {
-            AnnouncementSubject::Session(session_id) => {
-                state.sessions.iter().any(|session| session.session_id == *session_id)
-            }
+            AnnouncementSubject::Session(session_id) => current.contains(session_id),
             AnnouncementSubject::Request(_) | AnnouncementSubject::ClosedEntry(_) => true,
         };
-        self.desktop.remove_stale(holds).await
+        self.screen.remove_stale(holds).await
     }
 
     async fn handle_event(&mut self, event: &Event) -> Result<(), ShowError> {
         let time = MessageTime { at: event.at, awake: self.updated_at.into_std() };
         match &event.kind {
             EventKind::SessionStarted { session } if self.is_own(session) => {
-                self.session = Some(KnownSession::new(session, time));
+                self.sessions.insert(session.session_id.clone(), KnownSession::new(session, time));
             }
             EventKind::WarningIssued { session, .. }
             | EventKind::DeadlineChanged { session }
             | EventKind::SessionExpired { session, .. }
                 if self.is_own(session) =>
             {
-                let announced = announcement::for_session(&event.kind, time, self.session.as_ref());
-                self.session = Some(KnownSession::new(session, time));
+                let announced = announcement::for_session(
+                    self.catalogue(),
+                    &event.kind,
+                    time,
+                    self.sessions.get(&session.session_id),
+                );
+                self.sessions.insert(session.session_id.clone(), KnownSession::new(session, time));
                 if let Some(announced) = announced {
-                    self.desktop.show(announced).await?;
+                    self.show(announced).await?;
                 }
             }
             EventKind::SessionEnded { session_id, end } => {
-                let ended = self.session.take_if(|session| session.session_id == *session_id);
-                match ended.and_then(|session| announcement::for_end(&session, end)) {
-                    Some(announced) => self.desktop.show(announced).await?,
-                    None => self.desktop.remove(&AnnouncementSubject::Session(session_id.clone())).await?,
+                let ended = self.sessions.remove(session_id);
+                match ended.and_then(|session| announcement::for_end(self.catalogue(), &session, end)) {
+                    Some(announced) => self.show(announced).await?,
+                    None => self.screen.remove(&AnnouncementSubject::Session(session_id.clone())).await?,
                 }
             }
             EventKind::RequestChanged { request } => {
@@ -291,50 +254,17 @@ impl Notifier {
         Ok(())
     }
 
-    async fn handle_press(&mut self, press: &PressedButton) -> Result<(), ShowError> {
-        let Some((button, announcement)) = self.desktop.take_button(press) else { return Ok(()) };
-        let error = match self.call(button.command).await {
-            Ok(CommandReply::Decided { request, grant: Some(grant) }) => {
-                return self.announce_granted(&request, &grant).await;
-            }
-            // Success needs no message: the daemon reports the new state of the request.
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
-        let urgency = announcement.urgency.max(AnnouncementUrgency::Important);
-        let reason = format!("Could not do this: {}. {}", button.label, failure_sentence(&error));
-        self.desktop.show_failure(Announcement { urgency, ..announcement }, &reason).await
+    /// Shows an announcement, and plays it if the options say so.
+    async fn show(&mut self, announcement: Announcement) -> Result<(), ShowError> {
+        // Somebody who can't see the screen hears it, even if it can't be shown.
+        self.voice.play(&announcement, self.catalogue().language());
+        self.screen.show(announcement).await
     }
 
-    /// Tells a parent if the time that they have granted can't be used, because the hours end before or the entry stays
-    /// closed.
-    async fn announce_granted(
-        &mut self,
-        request: &TimeRequestView,
-        grant: &GrantView,
-    ) -> Result<(), ShowError> {
-        let GrantKind::Extra { amount } = grant.gift else { return Ok(()) };
-        let sessions = match self.call(Command::GetState {}).await {
-            Ok(CommandReply::State { snapshot }) => snapshot.all_sessions().to_vec(),
-            _ => Vec::new(),
-        };
-        let is_meant = |session: &&SessionView| {
-            session.entry_id == request.entry_id && session.profile == request.profile
-        };
-        let announced = match sessions.iter().find(is_meant) {
-            Some(session) => announcement::for_granted_request(request, amount, session),
-            None => {
-                let mut listed = ListedEntries::new();
-                let entry = self.entry_of(request, &mut listed).await;
-                entry.and_then(|entry| {
-                    announcement::for_granted_closed_entry(request, amount, entry, &Zoned::now())
-                })
-            }
-        };
-        match announced {
-            Some(announced) => self.desktop.show(announced).await,
-            None => Ok(()),
-        }
+    /// Returns the sentences in the language of the policy. Before the first connection, nothing is shown.
+    fn catalogue(&self) -> &'static SentenceCatalogue {
+        let language = self.watcher.state().and_then(|state| state.snapshot_at(Timestamp::MIN).language);
+        SentenceCatalogue::of(language.unwrap_or_default())
     }
 
     fn is_own(&self, session: &SessionView) -> bool {
@@ -345,7 +275,11 @@ impl Notifier {
         if let Some(profile) = &self.options.profile {
             return Ok(Recipient::Child(profile.clone()));
         }
-        Recipient::identify(&self.options.client).await
+        Ok(match (&self.options.place, Recipient::identify(&self.options.client).await?) {
+            // A parent who works at a console isn't interrupted.
+            (NotifierPlace::Console, Recipient::Parent) => Recipient::Other,
+            (_, recipient) => recipient,
+        })
     }
 
     /// Sends a command over a connection of its own. Commands are rare, and an idle connection would cost the daemon
@@ -359,6 +293,7 @@ impl Notifier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shepherd_api::ApiError;
 
     // S19.3
     #[test]

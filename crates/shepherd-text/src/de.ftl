@@ -109,6 +109,20 @@ computer_opens_on_date = Der Computer ist ab { $day }. { $month ->
    *[12] Dezember
 }, { $clock } Uhr, offen.
 
+## Was auch mit mehr Zeit zu bleibt
+
+closed_hours = zu, weil jetzt nicht die erlaubten Stunden sind
+closed_hours_until = zu bis { $time }, weil jetzt nicht die erlaubten Stunden sind
+closed_bedtime = zu, weil Schlafenszeit ist
+closed_bedtime_until = zu bis { $time }, weil Schlafenszeit ist
+until_done = bis { $needed } { $entry } geschafft { $number ->
+    [one] ist
+   *[other] sind
+}
+closed_lock = zu, { $lock }
+closed_twice = { $hours }, und { $lock }
+stays = Es bleibt { $closed }.
+
 ## Warnungen und das Ende
 
 ends_in = Noch { $remaining } { $label }.
@@ -139,8 +153,7 @@ asked_body = Du hast um { $amount } { $label } gebeten.
 granted_title = Ja
 granted_body = Du bekommst mehr Zeit für { $label }.
 granted_but_ends = Aber es bleiben nur { $remaining }, weil dann die erlaubten Stunden vorbei sind.
-granted_but_closed = Aber es bleibt zu, weil jetzt nicht die erlaubten Stunden sind.
-granted_but_closed_until = Aber bis { $time } bleibt es zu, weil jetzt nicht die erlaubten Stunden sind.
+granted_but_stays = Aber es bleibt { $closed }.
 denied_title = Diesmal nicht
 denied_body = Keine zusätzliche Zeit für { $label }.
 lapsed_title = Keine Antwort
@@ -156,8 +169,7 @@ still_ends_title = { $label }: trotzdem nur noch { $remaining }
 still_ends_body = Dann sind die erlaubten Stunden vorbei, und mehr Zeit ändert daran nichts.
 go_on_button = Noch { $amount } weiterlaufen lassen
 stays_closed_title = { $label } bleibt zu
-stays_closed_until_title = { $label } bleibt zu bis { $time }
-stays_closed_body = Jetzt sind nicht die erlaubten Stunden, und mehr Zeit ändert daran nichts.
+stays_closed_body = Es ist { $closed }. Mehr Zeit ändert daran nichts.
 open_until_button = Öffnen bis { $time }
 
 ## Einträge und Laufendes in Listen

@@ -108,6 +108,20 @@ computer_opens_on_date = The computer opens on { $day } { $month ->
    *[12] December
 } at { $clock }.
 
+## An entry that extra time doesn't open
+
+closed_hours = closed, because of its hours
+closed_hours_until = closed until { $time }, because of its hours
+closed_bedtime = closed, because it is bedtime
+closed_bedtime_until = closed until { $time }, because it is bedtime
+until_done = until { $needed } of { $entry } { $number ->
+    [one] is
+   *[other] are
+} done
+closed_lock = closed { $lock }
+closed_twice = { $hours }, and { $lock }
+stays = It stays { $closed }.
+
 ## Warnings and the end of a session
 
 ends_in = { $label } ends in { $remaining }.
@@ -138,8 +152,7 @@ asked_body = You asked for { $amount } of { $label }.
 granted_title = Yes
 granted_body = You get more time for { $label }.
 granted_but_ends = But it still ends in { $remaining }, because its hours end then.
-granted_but_closed = But it stays closed, because of its hours.
-granted_but_closed_until = But it stays closed until { $time }, because of its hours.
+granted_but_stays = But it stays { $closed }.
 denied_title = Not this time
 denied_body = No more time for { $label }.
 lapsed_title = No answer
@@ -155,8 +168,7 @@ still_ends_title = { $label } still ends in { $remaining }
 still_ends_body = Its hours end then, and extra time doesn't move them.
 go_on_button = Let it go on for { $amount }
 stays_closed_title = { $label } stays closed
-stays_closed_until_title = { $label } stays closed until { $time }
-stays_closed_body = Its hours keep it closed, and extra time doesn't open it.
+stays_closed_body = It is { $closed }. Extra time doesn't open it.
 open_until_button = Open it until { $time }
 
 ## Entries and sessions in lists

@@ -10,6 +10,7 @@
 //! To add a sentence, add a line to `sentences.rs` and to each catalogue. `reason.rs` chooses the sentence for a reason.
 
 mod catalogue;
+mod closed_entry;
 mod login;
 mod reason;
 mod sentences;
@@ -17,5 +18,6 @@ mod time;
 mod warning;
 
 pub use catalogue::SentenceCatalogue;
+pub use closed_entry::ClosedEntry;
 pub use shepherd_api::Language;
 pub use warning::WarningWords;

@@ -81,6 +81,17 @@ sentences! {
     computer_opens_on_weekday(weekday: u64, clock: &str);
     computer_opens_on_date(day: u64, month: u64, clock: &str);
 
+    // An entry that extra time doesn't open; `closed_entry` puts the words together.
+    closed_hours();
+    closed_hours_until(time: &str);
+    closed_bedtime();
+    closed_bedtime_until(time: &str);
+    /// Says what has to be done first. The number is 1 if the verb is singular.
+    until_done(number: u64, needed: &str, entry: &str);
+    closed_lock(lock: &str);
+    closed_twice(hours: &str, lock: &str);
+    stays(closed: &str);
+
     // Warnings and the end of a session.
     ends_in(label: &str, remaining: &str);
     more_time_title(label: &str);
@@ -105,8 +116,7 @@ sentences! {
     granted_title();
     granted_body(label: &str);
     granted_but_ends(remaining: &str);
-    granted_but_closed();
-    granted_but_closed_until(time: &str);
+    granted_but_stays(closed: &str);
     denied_title();
     denied_body(label: &str);
     lapsed_title();
@@ -122,8 +132,7 @@ sentences! {
     still_ends_body();
     go_on_button(amount: &str);
     stays_closed_title(label: &str);
-    stays_closed_until_title(label: &str, time: &str);
-    stays_closed_body();
+    stays_closed_body(closed: &str);
     open_until_button(time: &str);
 
     // Entries and sessions in lists.

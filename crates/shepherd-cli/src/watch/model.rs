@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    AuditKind, ClientState, ClosedEntry, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView,
-    GrantKind, Millis, ProfileView, RequiredRefresh, SessionCounting, SessionPhase, SessionView,
-    TimeRequestView,
+    AuditKind, ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, GrantKind,
+    Millis, ProfileView, RequiredRefresh, SessionCounting, SessionPhase, SessionView, TimeRequestView,
 };
+use shepherd_text::ClosedEntry;
 use shepherd_util::{EntryId, ProfileId, SessionId};
 use ward_terminal::{TextTone, escape_label, format_count};
 
@@ -350,7 +350,7 @@ impl LiveViewModel {
                     (None, _) => {
                         let closed = humanize::find_closed_entry(&entries, &entry_id, &self.display);
                         let hint = closed.map(|closed| {
-                            let sentence = closed.sentence();
+                            let sentence = humanize::stays_closed(&closed);
                             if closed.is_locked {
                                 return format!(" {sentence}");
                             }
@@ -364,9 +364,9 @@ impl LiveViewModel {
                 self.notice = Some((TextTone::Good, granted));
             }
             LiveViewReply::Asked(request) => {
-                let hint = self
-                    .closed_entry(&request)
-                    .map(|closed| format!(" {} A yes gives time, but doesn't open it.", closed.sentence()));
+                let hint = self.closed_entry(&request).map(|closed| {
+                    format!(" {} A yes gives time, but doesn't open it.", humanize::stays_closed(&closed))
+                });
                 let sent = format!("The request was sent to your parents.{}", hint.unwrap_or_default());
                 self.notice = Some((TextTone::Good, sent));
             }

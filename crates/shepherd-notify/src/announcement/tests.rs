@@ -1,7 +1,7 @@
 use super::*;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{EntryView, ReasonCode, StopRequester};
+use shepherd_api::{EntryView, Language, ReasonCode, StopRequester};
 use shepherd_util::GrantId;
 
 const NOON: Timestamp = Timestamp::constant(1_790_000_000, 0);
@@ -21,6 +21,10 @@ fn session(remaining_seconds: Option<u64>) -> SessionView {
         ran: None,
         warned: None,
     }
+}
+
+fn english() -> &'static SentenceCatalogue {
+    SentenceCatalogue::of(Language::English)
 }
 
 fn noon() -> MessageTime {
@@ -60,7 +64,7 @@ fn listed(entries: &[EntryView]) -> Option<ListedEntry<'_>> {
 /// Returns what a parent learns who has granted ten minutes of the listed entry.
 fn announce_closed(entries: &[EntryView]) -> Option<Announcement> {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
-    for_granted_closed_entry(&granted, Millis(600_000), listed(entries)?, &at_noon())
+    for_granted_closed_entry(english(), &granted, Millis(600_000), listed(entries)?, &at_noon())
 }
 
 fn known(remaining_seconds: Option<u64>) -> KnownSession {
@@ -88,7 +92,7 @@ fn warning(severity: WarningSeverity) -> EventKind {
 // S19.3
 #[test]
 fn a_warning_shows_its_message_and_a_button_that_asks_for_time() {
-    let announced = for_session(&warning(WarningSeverity::Warn), noon(), None).unwrap();
+    let announced = for_session(english(), &warning(WarningSeverity::Warn), noon(), None).unwrap();
     assert_eq!((announced.title.as_str(), announced.body.as_str()), ("Maths", "Maths ends in 5 minutes."));
     let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
     assert_eq!(button.label, "Ask for 10 more minutes");
@@ -105,7 +109,7 @@ fn a_warning_shows_its_message_and_a_button_that_asks_for_time() {
 
 #[test]
 fn the_severity_of_a_warning_decides_whether_it_covers_a_game() {
-    let urgency = |severity| for_session(&warning(severity), noon(), None).unwrap().urgency;
+    let urgency = |severity| for_session(english(), &warning(severity), noon(), None).unwrap().urgency;
     assert_eq!(urgency(WarningSeverity::Info), AnnouncementUrgency::Passing);
     assert_eq!(urgency(WarningSeverity::Warn), AnnouncementUrgency::Important);
     assert_eq!(urgency(WarningSeverity::Critical), AnnouncementUrgency::Lasting);
@@ -156,7 +160,7 @@ fn announced_change(
     let start = noon();
     let known = KnownSession::new(&session(before), start);
     let kind = EventKind::DeadlineChanged { session: session(after) };
-    let announced = for_session(&kind, later(start, awake, asleep), Some(&known))?;
+    let announced = for_session(english(), &kind, later(start, awake, asleep), Some(&known))?;
     Some((announced.title, announced.body))
 }
 
@@ -168,7 +172,7 @@ fn owned_texts((title, body): (&str, &str)) -> (String, String) {
 fn a_session_that_is_being_ended_can_be_saved_but_offers_no_more_time() {
     let closing = SessionView { phase: SessionPhase::Expiring, ..session(Some(0)) };
     let kind = EventKind::SessionExpired { session: closing, end: EndReason::Expired };
-    let announced = for_session(&kind, noon(), None).unwrap();
+    let announced = for_session(english(), &kind, noon(), None).unwrap();
     assert_eq!(announced.title, "Maths is closing");
     assert_eq!(announced.body, "The time is up. Save now.");
     assert_eq!(announced.urgency, AnnouncementUrgency::Lasting);
@@ -177,7 +181,7 @@ fn a_session_that_is_being_ended_can_be_saved_but_offers_no_more_time() {
 
 #[test]
 fn an_end_is_explained_unless_the_child_caused_it() {
-    let body = |end| for_end(&known(None), &end).map(|announced| announced.body);
+    let body = |end| for_end(english(), &known(None), &end).map(|announced| announced.body);
     assert_eq!(body(EndReason::Expired).as_deref(), Some("The time is up."));
     let by_parent = EndReason::Stopped { by: StopRequester::Admin };
     assert_eq!(body(by_parent).as_deref(), Some("A parent has stopped it."));
@@ -188,7 +192,7 @@ fn an_end_is_explained_unless_the_child_caused_it() {
 #[test]
 fn a_child_learns_the_answer_to_a_request() {
     let body = |state| {
-        for_own_request(&request(state), listed(&[maths(Vec::new())]), None, &at_noon())
+        for_own_request(english(), &request(state), listed(&[maths(Vec::new())]), None, &at_noon())
             .map(|announced| announced.body)
     };
     assert_eq!(body(TimeRequestState::Asked).as_deref(), Some("You asked for 10 minutes of Maths."));
@@ -201,13 +205,14 @@ fn a_child_learns_the_answer_to_a_request() {
 
 #[test]
 fn a_parent_sees_a_request_with_its_note_until_it_is_answered() {
-    let announced = for_request_of_child(&request(TimeRequestState::Asked), "Anna", "Maths").unwrap();
+    let announced =
+        for_request_of_child(english(), &request(TimeRequestState::Asked), "Anna", "Maths").unwrap();
     assert_eq!(announced.title, "Anna asks for 10 minutes");
     assert_eq!(announced.body, "Maths\n“one more level”");
     let labels: Vec<_> = announced.buttons.iter().map(|button| button.label.as_str()).collect();
     assert_eq!(labels, ["Yes, 10 minutes", "No"]);
     let denied = TimeRequestState::Denied { why: None };
-    assert_eq!(for_request_of_child(&request(denied), "Anna", "Maths"), None);
+    assert_eq!(for_request_of_child(english(), &request(denied), "Anna", "Maths"), None);
 }
 
 /// A session whose hours end in two minutes.
@@ -222,7 +227,7 @@ fn a_child_learns_that_the_hours_end_before_the_granted_time_is_used() {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
     let body = |request: &TimeRequestView, session: SessionView| {
         let session = KnownSession::new(&session, noon());
-        for_own_request(request, listed(&[maths(Vec::new())]), Some(&session), &at_noon())
+        for_own_request(english(), request, listed(&[maths(Vec::new())]), Some(&session), &at_noon())
             .map(|announced| announced.body)
     };
     assert_eq!(
@@ -241,7 +246,8 @@ fn a_child_learns_that_a_yes_opens_no_hours() {
     let body = |days: Option<i64>, session: Option<&KnownSession>| {
         let next_opening = days.map(|days| NOON + jiff::SignedDuration::from_hours(24 * days));
         let closed = maths(vec![ReasonCode::OutsideHours { next_opening }]);
-        for_own_request(&granted, listed(&[closed]), session, &at_noon()).map(|announced| announced.body)
+        for_own_request(english(), &granted, listed(&[closed]), session, &at_noon())
+            .map(|announced| announced.body)
     };
     let but = |closed: &str| {
         Some(format!("You get more time for Maths. But it stays {closed}, because of its hours."))
@@ -294,7 +300,7 @@ fn both_learn_that_a_yes_unlocks_no_entry() {
         EntryView { entry_id: "typing".parse().unwrap(), label: "Typing".to_owned(), ..maths(Vec::new()) };
     let entries = [typing, maths(vec![locked.clone()])];
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
-    let told_child = for_own_request(&granted, listed(&entries), None, &at_noon()).unwrap();
+    let told_child = for_own_request(english(), &granted, listed(&entries), None, &at_noon()).unwrap();
     assert_eq!(
         told_child.body,
         "You get more time for Maths. But it stays closed until 10 minutes of Typing are done."
@@ -319,7 +325,8 @@ fn both_learn_that_a_yes_unlocks_no_entry() {
 #[test]
 fn a_parent_learns_that_the_hours_end_before_the_granted_time_is_used() {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
-    let announced = for_granted_request(&granted, Millis(600_000), &session_in_last_hours()).unwrap();
+    let announced =
+        for_granted_request(english(), &granted, Millis(600_000), &session_in_last_hours()).unwrap();
     assert_eq!(announced.title, "Maths still ends in 2 minutes");
     assert_eq!(announced.body, "Its hours end then, and extra time doesn't move them.");
     let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
@@ -328,7 +335,32 @@ fn a_parent_learns_that_the_hours_end_before_the_granted_time_is_used() {
     assert_eq!(*profile, Some("anna".parse().unwrap()));
     assert_eq!(*scope, EntryScope::Entry { entry_id: "tuxmath".parse().unwrap() });
     assert_eq!(*gift, GrantKind::OpenUntil { until: NOON.checked_add(Duration::from_secs(720)).unwrap() });
-    assert_eq!(for_granted_request(&granted, Millis(600_000), &session(Some(120))), None);
+    assert_eq!(for_granted_request(english(), &granted, Millis(600_000), &session(Some(120))), None);
     let of_ben = SessionView { profile: "ben".parse().unwrap(), ..session_in_last_hours() };
-    assert_eq!(for_granted_request(&granted, Millis(600_000), &of_ben), None);
+    assert_eq!(for_granted_request(english(), &granted, Millis(600_000), &of_ben), None);
+}
+
+// S19.3
+#[test]
+fn a_german_family_reads_german() {
+    let german = SentenceCatalogue::of(Language::German);
+    let moved = EventKind::DeadlineChanged { session: session(Some(900)) };
+    let announced = for_session(german, &moved, noon(), Some(&known(Some(300)))).unwrap();
+    assert_eq!(announced.title, "Mehr Zeit für Maths");
+    assert_eq!(announced.body, "Noch 15 Minuten Maths.");
+    assert_eq!(announced.buttons[0].label, "Um 10 Minuten mehr bitten");
+    let asked = for_request_of_child(german, &request(TimeRequestState::Asked), "Anna", "Maths").unwrap();
+    assert_eq!(asked.title, "Anna bittet um 10 Minuten");
+    assert_eq!(asked.body, "Maths\n„one more level“");
+    let tomorrow = Some(NOON + jiff::SignedDuration::from_hours(24));
+    let closed = maths(vec![ReasonCode::OutsideHours { next_opening: tomorrow }]);
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    let time = at_noon().strftime("%H:%M");
+    assert_eq!(
+        for_own_request(german, &granted, listed(&[closed]), None, &at_noon()).unwrap().body,
+        format!(
+            "Du bekommst mehr Zeit für Maths. Aber es bleibt zu bis morgen, {time} Uhr, weil jetzt nicht die erlaubten \
+             Stunden sind."
+        )
+    );
 }

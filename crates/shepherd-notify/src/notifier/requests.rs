@@ -67,7 +67,7 @@ impl Notifier {
             AnnouncementSubject::Request(request_id) => waiting.contains(request_id),
             AnnouncementSubject::Session(_) | AnnouncementSubject::ClosedEntry(_) => true,
         };
-        let mut outcome = self.desktop.remove_stale(holds).await;
+        let mut outcome = self.screen.remove_stale(holds).await;
         let now = self.watcher.state().map_or(Timestamp::MIN, |state| state.snapshot_at(Timestamp::MIN).at);
         let mut listed = ListedEntries::new();
         for request in requests {
@@ -102,22 +102,28 @@ impl Notifier {
                 note_request(&mut self.own_open_requests, request);
                 let entry = self.entry_of(request, listed).await;
                 let now = now.to_zoned(TimeZone::system());
-                announcement::for_own_request(request, entry, self.session.as_ref(), &now)
+                let session = self.sessions.values().find(|session| session.is_of(&request.entry_id));
+                announcement::for_own_request(self.catalogue(), request, entry, session, &now)
             }
             // What is asked never changes. If a button was pressed meanwhile, the answer is on its way.
-            Recipient::Parent if request.state.is_open() && self.desktop.is_shown(&subject) => return Ok(()),
+            Recipient::Parent if request.state.is_open() && self.screen.is_shown(&subject) => return Ok(()),
             Recipient::Parent if request.state.is_open() => {
                 let entry = self.entry_of(request, listed).await;
                 let label = entry.map_or(request.entry_id.as_str(), |entry| entry.view.label.as_str());
-                announcement::for_request_of_child(request, &self.name_of(&request.profile), label)
+                announcement::for_request_of_child(
+                    self.catalogue(),
+                    request,
+                    &self.name_of(&request.profile),
+                    label,
+                )
             }
             // Another parent has answered.
             Recipient::Parent => None,
             Recipient::Child(_) | Recipient::Other => return Ok(()),
         };
         match announced {
-            Some(announced) => self.desktop.show(announced).await?,
-            None => self.desktop.remove(&subject).await?,
+            Some(announced) => self.show(announced).await?,
+            None => self.screen.remove(&subject).await?,
         }
         // An answer that could not be shown stays, so that the next refresh shows it.
         if !request.state.is_open() {

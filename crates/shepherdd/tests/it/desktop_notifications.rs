@@ -5,6 +5,7 @@ mod desktop;
 mod missed_events;
 mod relay;
 mod service_starts;
+mod tray;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -125,6 +126,31 @@ fn a_child_sees_the_warning_the_closing_and_the_end() {
     let ended = desktop.next_shown();
     assert_eq!(texts(&ended), ("Maths has ended", "The time is up."));
     assert_eq!((closing.id, ended.id), (warned.id, warned.id), "each replaces the one before");
+}
+
+// S19.3
+#[test]
+fn a_german_family_reads_german() {
+    let german = POLICY.replace("[profiles.anna]", "language = \"de\"\n[profiles.anna]");
+    let daemon = ShepherddFixture::running(&german);
+    let (anna, mum) = (TestDesktop::start(), TestDesktop::start());
+    anna.show_for_child(&daemon, "anna");
+    mum.show_for_parent(&daemon);
+    let warned = launch_with_warning(&daemon, &anna);
+    assert_eq!(warned.body, "Noch 4 Minuten 59 Sekunden Maths.");
+    assert_eq!(warned.buttons, ["Um 10 Minuten mehr bitten"]);
+    anna.press(&warned, "Um 10 Minuten mehr bitten");
+    assert_eq!(texts(&anna.next_shown()), ("Gefragt", "Du hast um 10 Minuten Maths gebeten."));
+    let asked = mum.next_shown();
+    assert_eq!(
+        (asked.title.as_str(), asked.buttons.as_slice()),
+        ("Anna bittet um 10 Minuten", ["Ja, 10 Minuten".to_owned(), "Nein".to_owned()].as_slice())
+    );
+    // The language of new rules counts at once.
+    daemon.write_policy(POLICY);
+    daemon.call(Command::ReloadConfig {}).unwrap();
+    daemon.stop(StopMode::Graceful).unwrap();
+    assert_eq!(anna.next_shown().title, "Maths is closing");
 }
 
 // S19.3

@@ -91,8 +91,8 @@ fn the_installed_files_are_where_the_unit_expects_them_and_the_daemon_starts() {
         Command::new("sh").args(["-euc", &commands]).current_dir(sources()).env("DESTDIR", &root).output();
     let shell = shell.unwrap();
     assert!(shell.status.success(), "{}", String::from_utf8_lossy(&shell.stderr));
-    for of in ["system", "user"] {
-        let unit = root.join(format!("usr/lib/systemd/{of}/shepherdd.service"));
+    for unit in ["system/shepherdd", "user/shepherdd", "user/shepherd-notify"] {
+        let unit = root.join(format!("usr/lib/systemd/{unit}.service"));
         let unit = std::fs::read_to_string(unit).unwrap();
         let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
         let mode = std::fs::metadata(root.join(start)).unwrap().permissions().mode();
@@ -104,6 +104,10 @@ fn the_installed_files_are_where_the_unit_expects_them_and_the_daemon_starts() {
         assert!(root.join("usr/bin").join(program).exists(), "{file} starts {program}");
         assert!(text.lines().any(|line| line.starts_with("Exec=") && line.contains(program)), "{file}");
     }
+    // Every login shell reads this file, so it must never fail, and outside a terminal do nothing.
+    let login = root.join("etc/profile.d/shepherd-notify.sh");
+    let read = Command::new("sh").args(["-euc", ". \"$0\""]).arg(&login).output().unwrap();
+    assert!(read.status.success() && read.stderr.is_empty(), "{read:?}");
     let policy = std::fs::read_to_string(root.join("etc/shepherd/policy.toml")).unwrap();
     let fixture = ShepherddFixture::running(&policy);
     assert!(fixture.health().ready, "{:?}", fixture.health());

@@ -227,6 +227,11 @@ impl TestDesktop {
         self.start_service();
     }
 
+    /// Returns the address of the bus.
+    pub(super) fn address(&self) -> &str {
+        &self.bus.address
+    }
+
     /// Ends the login.
     pub(super) fn end_bus(&mut self) {
         self.bus.end();

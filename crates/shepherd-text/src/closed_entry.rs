@@ -1,9 +1,10 @@
 //! Entries that extra time doesn't open, in words for people.
 
 use jiff::Timestamp;
-use shepherd_util::{EntryId, HumanDuration};
+use shepherd_api::ReasonCode;
+use shepherd_util::EntryId;
 
-use crate::ReasonCode;
+use crate::catalogue::SentenceCatalogue;
 
 /// An entry that extra time doesn't open: its hours are closed, or another entry has to be used first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,46 +15,40 @@ pub struct ClosedEntry {
     pub is_locked: bool,
 }
 
-impl ClosedEntry {
+impl SentenceCatalogue {
     /// Finds out from the reasons against an entry what keeps it closed in spite of extra time; `None` if nothing does.
     #[must_use]
-    pub fn from_reasons(
+    pub fn closed_entry(
+        &self,
         reasons: &[ReasonCode],
         format_time: impl Fn(Timestamp) -> String,
         label_of: impl Fn(&EntryId) -> String,
-    ) -> Option<Self> {
+    ) -> Option<ClosedEntry> {
         let hours = reasons.iter().find_map(|reason| match reason {
-            ReasonCode::OutsideHours { next_opening } => {
-                let until = next_opening.map_or(String::new(), |at| format!(" until {}", format_time(at)));
-                Some(format!("closed{until}, because of its hours"))
+            ReasonCode::OutsideHours { next_opening: Some(at) } => {
+                Some(self.closed_hours_until(&format_time(*at)))
             }
-            ReasonCode::Bedtime { until } => {
-                let until = until.map_or(String::new(), |at| format!(" until {}", format_time(at)));
-                Some(format!("closed{until}, because it is bedtime"))
-            }
+            ReasonCode::OutsideHours { next_opening: None } => Some(self.closed_hours()),
+            ReasonCode::Bedtime { until: Some(at) } => Some(self.closed_bedtime_until(&format_time(*at))),
+            ReasonCode::Bedtime { until: None } => Some(self.closed_bedtime()),
             _ => None,
         });
         let lock = reasons.iter().find_map(|reason| match reason {
             ReasonCode::NotUnlocked { entry_id, needed, .. } => {
-                let (needed, first) = (HumanDuration((*needed).into()).to_string(), label_of(entry_id));
-                let is_one = matches!(needed.as_str(), "1 second" | "1 minute" | "1 hour");
-                Some(format!("until {needed} of {first} {} done", if is_one { "is" } else { "are" }))
+                let needed = self.duration((*needed).into());
+                // "1 minute is done", but "90 seconds are done".
+                let number = if needed.starts_with("1 ") && needed.matches(' ').count() == 1 { 1 } else { 2 };
+                Some(self.until_done(number, &needed, &label_of(entry_id)))
             }
             _ => None,
         });
         let is_locked = lock.is_some();
         let until = match (hours, lock) {
-            (Some(hours), Some(lock)) => format!("{hours}, and {lock}"),
+            (Some(hours), Some(lock)) => self.closed_twice(&hours, &lock),
             (Some(hours), None) => hours,
-            (None, Some(lock)) => format!("closed {lock}"),
+            (None, Some(lock)) => self.closed_lock(&lock),
             (None, None) => return None,
         };
-        Some(Self { until, is_locked })
-    }
-
-    /// Says that the entry stays closed.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        format!("It stays {}.", self.until)
+        Some(ClosedEntry { until, is_locked })
     }
 }

@@ -1,0 +1,4 @@
+//! Integration tests of `shepherd-notify`.
+
+#[cfg(test)]
+mod console;
