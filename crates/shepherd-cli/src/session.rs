@@ -213,7 +213,7 @@ fn find_session(
             find_by_prefix("session", "status", which, ids).map(Some)
         }
         [..] => Err(ShepherdCliError::AmbiguousName {
-            what: "session",
+            what: "sessions",
             given: which.to_owned(),
             ids: named.iter().map(ToString::to_string).collect(),
         }),

@@ -225,9 +225,10 @@ impl CoreEngine {
     }
 
     /// Brings the end of a session forward to what the quotas of its day leave, so that no change of the clock gives
-    /// it more (S4.2, S4.5).
+    /// it more (S4.2, S4.5). A session that doesn't count is compared with them when it counts again.
     pub(super) fn shorten_to_quota(&mut self, session_id: &SessionId, now: ClockReading) {
-        let Some(session) = self.sessions.get(session_id) else { return };
+        let counts = |session: &&SessionRecord| session.counting != SessionCounting::Stopped;
+        let Some(session) = self.sessions.get(session_id).filter(counts) else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
         let at = self.evaluation_time(now);
         let left = self.evaluation_context(at).quota_left(&session.profile, entry, at);

@@ -26,6 +26,7 @@ use shepherd_core::ExitInfo;
 use shepherd_util::SessionId;
 
 use counts::SimulationCounts;
+pub(crate) use rng::SimulationRng;
 use runner::{HouseholdSimulation, SimulationLog};
 
 const STEPS: usize = 40;

@@ -1,5 +1,7 @@
 //! Several sessions at once (S19.1): slots, shared time, and sessions that don't count for a while.
 
+mod random_lives;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
