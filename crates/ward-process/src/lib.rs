@@ -36,6 +36,7 @@ pub mod sandbox;
 mod stop;
 mod supervisor;
 mod tree;
+mod user_processes;
 
 mod cgroup;
 mod cleanup;
@@ -59,3 +60,4 @@ pub use record::{InvalidTreeId, MARKER, ProcessIdentity, TreeId, TreeRecord};
 pub use stop::StopError;
 pub use supervisor::{ReattachError, SetupError, SpawnError, Supervisor};
 pub use tree::{MemberSnapshot, MemoryMeasure, ProcessTree, SignalDelivery, TreeMembership};
+pub use user_processes::UserProcesses;

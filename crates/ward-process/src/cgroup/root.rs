@@ -227,7 +227,7 @@ impl CgroupLocation {
 
 /// Finds the group in which the groups of trees are created: the group of this process, or the parent of its
 /// leaf.
-fn find_parent_group() -> Result<CgroupLocation, String> {
+pub(crate) fn find_parent_group() -> Result<CgroupLocation, String> {
     let read =
         |path: &str| std::fs::read_to_string(path).map_err(|error| format!("could not read {path}: {error}"));
     let mounts = read("/proc/self/mountinfo")?;

@@ -27,4 +27,6 @@ mod sandbox;
 #[cfg(test)]
 mod signal_handlers;
 #[cfg(test)]
+mod user_processes;
+#[cfg(test)]
 mod without_allocation;
