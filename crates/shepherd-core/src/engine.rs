@@ -80,7 +80,7 @@ pub use extension::ExtendedSession;
 pub use grants::NewGrant;
 pub use launch::{LaunchDecision, LaunchNotAwaited, LaunchRequest};
 pub use lifecycle::{ExitInfo, StopDecision, StopRequest};
-pub use login::LoginCheck;
+pub use login::{LoginCheck, LoginSupport};
 pub use recover::{SessionLiveness, ShutdownDecision};
 pub use requests::{GrantedRequest, NewTimeRequest};
 

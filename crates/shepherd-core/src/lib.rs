@@ -26,8 +26,9 @@ pub use capability::HostCapabilities;
 pub use engine::{
     AdoptionDecision, AdoptionRequest, CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects,
     EngineEnvironment, EngineReply, ExitInfo, ExtendedSession, GrantError, GrantedRequest, LaunchDecision,
-    LaunchNotAwaited, LaunchRequest, LoginCheck, NewGrant, NewTimeRequest, ProvisionalGrant, QueryError,
-    SessionLiveness, ShutdownDecision, StopDecision, StopRequest, UnknownModeError, WarningMessage,
+    LaunchNotAwaited, LaunchRequest, LoginCheck, LoginSupport, NewGrant, NewTimeRequest, ProvisionalGrant,
+    QueryError, SessionLiveness, ShutdownDecision, StopDecision, StopRequest, UnknownModeError,
+    WarningMessage,
 };
 pub use session::{
     ScheduledWarning, SessionDeadlines, SessionExtension, SessionPlan, SessionRecord, SessionStage,

@@ -15,6 +15,7 @@
 mod event;
 mod handle;
 mod host;
+mod login;
 mod request;
 
 pub mod conformance;
@@ -24,5 +25,6 @@ pub use event::{ExitStatus, HostEvent, HostEvents, SpawnFailure};
 pub use fake::{FakeHost, FakeHostRequest, FakePlatform, FakeProgram, FakeStart, StopResponse};
 pub use handle::HostSessionHandle;
 pub use host::HostAdapter;
+pub use login::{LoginEvent, LoginEvents, LoginMonitor, LoginStopRequest, LoginTerminal};
 pub use request::{HostSpawnRequest, HostStopRequest};
 pub use shepherd_core::HostCapabilities;

@@ -50,7 +50,7 @@ mod state_folder;
 mod capability;
 
 pub use host::LinuxHost;
-pub use logind::logind_is_running;
+pub use logind::{LogindBus, LogindMonitor, logind_is_running};
 pub use options::{HostSetupError, LinuxHostOptions, RunAsRoot};
 pub use preflight::{MissingRequirement, find_entries_without_account, find_missing_requirements};
 pub use ward_process::release_controllers;

@@ -85,7 +85,7 @@ login_not_seen = Jetzt nicht, weil dieser Computer Shepherd nicht sagt, wer ange
 computer_opens_today = Der Computer ist ab { $clock } Uhr offen.
 computer_opens_tomorrow = Der Computer ist ab morgen, { $clock } Uhr, offen.
 # 1 ist Montag.
-computer_opens_on_weekday = Der Computer ist ab { $weekday ->
+computer_opens_on_weekday = Der Computer ist ab { $number ->
     [1] Montag
     [2] Dienstag
     [3] Mittwoch
@@ -94,7 +94,7 @@ computer_opens_on_weekday = Der Computer ist ab { $weekday ->
     [6] Samstag
    *[7] Sonntag
 }, { $clock } Uhr, offen.
-computer_opens_on_date = Der Computer ist ab { $day }. { $month ->
+computer_opens_on_date = Der Computer ist ab { $day }. { $month_number ->
     [1] Januar
     [2] Februar
     [3] März

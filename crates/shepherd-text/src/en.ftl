@@ -84,7 +84,7 @@ login_not_seen = Not now, because this computer doesn't tell Shepherd who is log
 computer_opens_today = The computer opens at { $clock }.
 computer_opens_tomorrow = The computer opens tomorrow at { $clock }.
 # 1 is Monday.
-computer_opens_on_weekday = The computer opens on { $weekday ->
+computer_opens_on_weekday = The computer opens on { $number ->
     [1] Monday
     [2] Tuesday
     [3] Wednesday
@@ -93,7 +93,7 @@ computer_opens_on_weekday = The computer opens on { $weekday ->
     [6] Saturday
    *[7] Sunday
 } at { $clock }.
-computer_opens_on_date = The computer opens on { $day } { $month ->
+computer_opens_on_date = The computer opens on { $day } { $month_number ->
     [1] January
     [2] February
     [3] March

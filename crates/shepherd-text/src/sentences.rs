@@ -78,8 +78,8 @@ sentences! {
     login_not_seen();
     computer_opens_today(clock: &str);
     computer_opens_tomorrow(clock: &str);
-    computer_opens_on_weekday(weekday: u64, clock: &str);
-    computer_opens_on_date(day: u64, month: u64, clock: &str);
+    computer_opens_on_weekday(number: u64, clock: &str);
+    computer_opens_on_date(day: &str, month_number: u64, clock: &str);
 
     // An entry that extra time doesn't open; `closed_entry` puts the words together.
     closed_hours();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use shepherd_api::{ApiError, CommandReply};
 use shepherd_core::CoreEngine;
-use shepherd_host_api::{HostAdapter, HostEvent, HostEvents};
+use shepherd_host_api::{HostAdapter, HostEvent, HostEvents, LoginEvent, LoginEvents};
 use shepherd_ipc::{AccessRules, ClientHub, IncomingEvent, IpcServer};
 use shepherd_util::{ClientId, Clock, ClockReading, SessionId, SystemClock};
 use tokio::signal::unix::Signal;
@@ -42,6 +42,7 @@ mod wording;
 
 use effects::PendingCommit;
 pub(crate) use file_reads::{FileReadQueue, FileReadResult, read_accounts};
+pub(crate) use logins::MachineLogins;
 pub(crate) use refusals::RefusalLimiter;
 pub(crate) use time_sync::{TimeSyncCheck, TimeSyncSource};
 
@@ -50,6 +51,7 @@ pub(crate) struct InputSources {
     pub(crate) due: DueTimer,
     pub(crate) clock: ClockSetWatcher,
     pub(crate) host: HostEvents,
+    pub(crate) logins: LoginEvents,
     pub(crate) store: UnboundedReceiver<StoreReport>,
     pub(crate) heartbeat: UnboundedReceiver<HeartbeatReport>,
     pub(crate) clients: IpcServer,
@@ -64,6 +66,7 @@ pub(crate) struct InputSources {
 enum LoopInput {
     TimerDue,
     Host(HostEvent),
+    Login(LoginEvent),
     Store(StoreReport),
     Heartbeat(HeartbeatReport),
     Terminate,
@@ -82,6 +85,7 @@ impl InputSources {
             due,
             clock,
             host,
+            logins,
             store,
             heartbeat,
             clients,
@@ -95,6 +99,7 @@ impl InputSources {
             biased;
             result = due.wait_until_due() => { result?; LoopInput::TimerDue }
             Some(event) = host.recv() => LoopInput::Host(event),
+            Some(event) = logins.recv() => LoopInput::Login(event),
             Some(_) = terminate.recv() => LoopInput::Terminate,
             Some(_) = interrupt.recv() => LoopInput::Terminate,
             Some(report) = store.recv() => LoopInput::Store(report),
@@ -125,6 +130,7 @@ pub(crate) struct DaemonService {
     pub(crate) data_folder: PathBuf,
     pub(crate) engine: CoreEngine,
     pub(crate) host: Box<dyn HostAdapter>,
+    pub(crate) logins: MachineLogins,
     pub(crate) store: StoreThread,
     pub(crate) heartbeat: HeartbeatThread,
     pub(crate) clients: ClientHub,
@@ -257,6 +263,7 @@ impl DaemonService {
         match input {
             LoopInput::TimerDue | LoopInput::ClockSet => self.tick(now),
             LoopInput::Host(event) => self.handle_host_event(event, now),
+            LoopInput::Login(event) => self.handle_login_event(event, now),
             LoopInput::Store(report) => self.handle_store_report(report, now),
             LoopInput::Heartbeat(report) => self.handle_heartbeat_report(report, now),
             LoopInput::Terminate => return LoopControl::ShutDown,
@@ -282,6 +289,8 @@ impl DaemonService {
     fn tick(&mut self, now: ClockReading) {
         let effects = self.engine.tick(now);
         self.carry_out(effects, now);
+        // The hours of a login may be over.
+        self.check_logins(now);
     }
 
     /// Writes usage to the store while heartbeats can't be written. That is no reason to end a session.

@@ -8,7 +8,10 @@ use std::time::Duration;
 use shepherd_api::AuditKind;
 use shepherd_core::policy::{Policy, PolicyRules};
 use shepherd_core::{CoreEngine, EngineEnvironment, SessionLiveness, StoredState};
-use shepherd_host_api::{HostAdapter, HostEvent, HostEvents, HostSessionHandle, HostStopRequest};
+use shepherd_host_api::{
+    HostAdapter, HostEvent, HostEvents, HostSessionHandle, HostStopRequest, LoginMonitor as _,
+};
+use shepherd_host_linux::{LogindBus, LogindMonitor};
 use shepherd_ipc::{AccessRules, ConnectionLimits, IpcServer, PinStore, ServerOptions};
 use shepherd_store::{AuditCheck, HeartbeatFile, SqliteStore, StoreOpenReport};
 use shepherd_util::{BootId, Clock, ClockReading, ErrorChain, SessionId, ShepherdPaths, SystemClock};
@@ -25,8 +28,8 @@ use crate::policy_source::{self, PolicyWithSource, RejectedPolicyFile, StartPoli
 use crate::query_thread::{LISTINGS, QueryThread, TIMELINES};
 use crate::run::StartError;
 use crate::service::{
-    AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter,
-    TimeSyncCheck, read_accounts,
+    AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, MachineLogins, PolicyState,
+    RefusalLimiter, TimeSyncCheck, read_accounts,
 };
 use crate::session_log_thread::SessionLogThread;
 use crate::store_thread::StoreThread;
@@ -55,6 +58,8 @@ pub(crate) async fn start_service(
     let reload = signal(SignalKind::hangup())?;
     let clock = SystemClock;
     let mut host_events = host.subscribe();
+    let mut monitor = LogindMonitor::start(LogindBus::System);
+    let logins = monitor.subscribe();
     let (mut notes, exposed) = match &store {
         StartupStore::Open { opened, .. } => (store_notes(opened), describe_exposed_folders(opened)),
         StartupStore::Unavailable(_) => Default::default(),
@@ -98,6 +103,7 @@ pub(crate) async fn start_service(
         data_folder: paths.data.clone(),
         engine,
         host,
+        logins: MachineLogins::new(Box::new(monitor)),
         store,
         heartbeat: pulse,
         clients: server.hub().clone(),
@@ -140,6 +146,7 @@ pub(crate) async fn start_service(
         due: DueTimer::new()?,
         clock: ClockSetWatcher::new()?,
         host: host_events,
+        logins,
         store: store_reports,
         heartbeat: pulse_reports,
         clients: server,
@@ -300,6 +307,7 @@ impl DaemonService {
         }
         let faults = self.refresh_authority(&read_accounts(), now);
         self.record_access_faults(faults, now);
+        self.watch_logins();
         let entry_count = self.engine.policy().entries().len();
         let status = format!("{entry_count} {}", if entry_count == 1 { "entry" } else { "entries" });
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use shepherd_api::{EntryKind, ReasonCode};
 use shepherd_core::LoginCheck;
 use shepherd_core::policy::{
-    DailyQuota, IdleTime, LoginCounting, LoginPolicy, Policy, PolicyEntry, PolicyError, PolicyRules,
-    TerminalState,
+    DailyQuota, EntrySlot, IdleTime, LoginCounting, LoginPolicy, Policy, PolicyEntry, PolicyError,
+    PolicyRules, TerminalState,
 };
 use shepherd_util::ProfileId;
 
@@ -16,6 +16,7 @@ fn login() -> PolicyEntry {
     PolicyEntry {
         entry_id: "computer".parse().unwrap(),
         kind: EntryKind::login(),
+        slot: EntrySlot::Login,
         ..entry_in_window((15, 0), (19, 0))
     }
 }

@@ -421,7 +421,7 @@ fn a_login_is_adopted_by_the_same_rules_and_runs_beside_programs() {
     assert_eq!(adopt(&mut world, 1, "anna"), [""; 0]);
     let desktop = adoption(1, "anna").session_id;
     assert_eq!(world.store.sessions[&desktop].stage.host_session_handle(), Some("c1"));
-    assert_eq!(codes(&world.request_launch_for("login", Some("anna"))), ["host-cannot-run"]);
+    assert_eq!(codes(&world.request_launch_for("login", Some("anna"))), ["login-entry"]);
     assert_eq!(reasons(&world, "anna", world.now()), ["session-active"]);
     assert_eq!(adopt(&mut world, 2, "anna"), ["session-active"], "one login for each account");
     assert_eq!(adopt(&mut world, 3, "anna-school"), [""; 0]);

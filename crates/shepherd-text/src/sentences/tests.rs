@@ -47,16 +47,16 @@ fn every_sentence_can_be_filled_in() {
     for language in Language::ALL {
         let catalogue = SentenceCatalogue::of(language);
         for (key, variables) in SENTENCES {
-            let counts = ["count", "minutes", "number"];
+            let counts = ["count", "minutes", "month_number", "number"];
             let value = |name: &&'static str| match counts.contains(name) {
                 true => (*name, FluentValue::from(2)),
-                false => (*name, FluentValue::from("Anna")),
+                false => (*name, FluentValue::from(format!("<{name}>"))),
             };
             let sentence = catalogue.format(key, &variables.iter().map(value).collect::<Vec<_>>());
             assert!(!sentence.contains(['{', '}', '$']), "{language:?} {key}: {sentence}");
-            let names = sentence.matches("Anna").count();
-            let expected = variables.iter().filter(|name| !counts.contains(*name)).count();
-            assert_eq!(names, expected, "{language:?} {key}: {sentence}");
+            for name in variables.iter().filter(|name| !counts.contains(*name)) {
+                assert!(sentence.contains(&format!("<{name}>")), "{language:?} {key}: {sentence}");
+            }
         }
     }
 }

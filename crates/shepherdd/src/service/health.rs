@@ -28,11 +28,22 @@ impl DaemonService {
                 .chain(self.limitations.iter().cloned())
                 .chain(self.policy.exposed.iter().chain(&self.policy.copy_fault).cloned())
                 .chain(self.policy.account_faults.iter().chain(&self.policy.login_fault).cloned())
+                .chain(self.login_limitation())
                 .collect(),
             containment: self.engine.capabilities().containment.clone(),
             rejected_policy: self.rejected_policy(),
             audit_log: self.audit_log.to_str().map(str::to_owned),
         }
+    }
+
+    /// Describes what is missing while nobody tells who is logged in.
+    fn login_limitation(&self) -> Option<String> {
+        let fault = self.logins.fault.as_ref()?;
+        let consequence = match self.engine.policy().login_entries().next() {
+            Some(_) => "nobody whose login is limited can log in",
+            None => "time without input earns as well",
+        };
+        Some(format!("{fault}; until it answers, {consequence}"))
     }
 
     fn policy_check(&self) -> HealthCheck {

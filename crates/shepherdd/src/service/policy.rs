@@ -116,6 +116,8 @@ impl DaemonService {
             PolicyRequester::Signal | PolicyRequester::FileChange => self.carry_out(effects, now),
         }
         self.record_access_faults(faults, now);
+        self.watch_logins();
+        self.check_logins(now);
     }
 
     fn reject_policy(
