@@ -16,6 +16,7 @@ mod agent;
 mod checks;
 mod container;
 mod installation;
+mod logins;
 mod service_scope;
 
 use agent::AgentService;
@@ -49,6 +50,8 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     println!("  Shepherd's system unit");
     let installation = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
     run_checks(checks::SYSTEM_CHECKS, &installation)?;
+    println!("  Log-ins");
+    run_checks(logins::LOGIN_CHECKS, &installation)?;
     let start = Instant::now();
     let result = power_cut(&stage, installation);
     print_result("a power cut during a session gives no time back", start, &result);

@@ -48,9 +48,8 @@ impl SentenceCatalogue {
                 self.computer_opens_on_weekday(weekday.into(), &clock)
             }
             _ => {
-                let [day, month] =
-                    [local.day(), local.month()].map(|number| u64::from(number.unsigned_abs()));
-                self.computer_opens_on_date(day, month, &clock)
+                let (day, month) = (local.day().to_string(), local.month().unsigned_abs());
+                self.computer_opens_on_date(&day, month.into(), &clock)
             }
         }
     }

@@ -14,7 +14,10 @@ use super::path_in_root;
 use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// Packages that the checks need inside the container.
-const PACKAGES: &str = "systemd,systemd-sysv,dbus,procps,util-linux,passwd";
+const PACKAGES: &str = "systemd,systemd-sysv,libpam-systemd,dbus,procps,util-linux,passwd,login";
+
+/// Changes with the packages, so that an older container isn't used.
+const CONTAINER_VERSION: u32 = 2;
 
 /// The service manager of the user `kid`, whose user id is 1000.
 pub(super) const CHILD_USER_MANAGER: &str = "user@1000.service";
@@ -27,6 +30,7 @@ pub(super) struct ContainerSetup {
     root: PathBuf,
     programs: PathBuf,
     units: PathBuf,
+    pam_configuration: PathBuf,
     /// The folder of data and policy, which survives a reboot of the container.
     folder: TempDir,
 }
@@ -41,6 +45,7 @@ impl ContainerSetup {
             root: build_container(workspace)?,
             programs: workspace.target.join("debug"),
             units: workspace.root.join("packaging/systemd"),
+            pam_configuration: workspace.root.join("packaging/pam-configs/shepherd"),
             folder,
         })
     }
@@ -71,6 +76,8 @@ impl ContainerSetup {
             let unit = self.units.join(of).join("shepherdd.service");
             nspawn.arg(bind("bind-ro", unit, &format!("/etc/systemd/{of}/shepherdd.service")));
         }
+        let pam_configuration = self.pam_configuration.clone();
+        nspawn.arg(bind("bind-ro", pam_configuration, "/usr/share/pam-configs/shepherd"));
         nspawn.arg(bind("bind", self.folder.path().join("data"), "/var/lib/shepherd"));
         nspawn.arg(bind("bind", self.folder.path().join("policy"), "/etc/shepherd"));
         // The container uses cgroup v2, even if this machine still has v1 hierarchies.
@@ -97,7 +104,7 @@ fn release_name() -> Result<String> {
 }
 
 fn root_folder(workspace: &CargoWorkspace, suite: &str) -> PathBuf {
-    workspace.target.join(format!("container-{suite}"))
+    workspace.target.join(format!("container-{suite}-{CONTAINER_VERSION}"))
 }
 
 /// Builds the root file system of the container, with the same release as this machine, so that our programs run in it.
@@ -106,7 +113,8 @@ pub(crate) fn build_container(workspace: &CargoWorkspace) -> Result<PathBuf> {
     let suite = release_name()?;
     let root = root_folder(workspace, &suite);
     if !root.exists() {
-        let unfinished = workspace.target.join(format!("container-{suite}.{}", std::process::id()));
+        let unfinished =
+            workspace.target.join(format!("container-{suite}-{CONTAINER_VERSION}.{}", std::process::id()));
         println!("building {} (once, about two minutes)", workspace.relative(&root).display());
         run_to_end(
             Command::new("mmdebstrap")

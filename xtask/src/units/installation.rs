@@ -145,6 +145,14 @@ impl InstalledShepherd {
         done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
+    /// Returns whether the daemon has logged a line since the last call.
+    pub(super) fn journal_contains(&self, text: &str) -> bool {
+        let read = format!(
+            "journalctl --no-pager --output=cat --unit=shepherdd --cursor-file=/tmp/cursor | grep -qF \"{text}\""
+        );
+        self.container.run(&["sh", "-c", &read]).is_ok_and(|done| done.status.success())
+    }
+
     /// Returns the reply to a command, also if it is a refusal.
     fn run_shepherd(&self, arguments: &[&str]) -> Result<(bool, Value)> {
         let done = self.run(&[&["shepherd", "--output", "json"], arguments].concat())?;

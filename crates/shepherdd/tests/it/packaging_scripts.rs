@@ -106,3 +106,39 @@ fn debconf_learns_the_question_when_the_package_is_installed() {
     let (before, _) = postinst.split_once("#DEBHELPER#").unwrap();
     assert!(before.contains(". /usr/share/debconf/confmodule\n"), "{postinst}");
 }
+
+/// PAM stops asking before the program that it asks is removed, and asks again after an installation.
+// S19.2
+#[test]
+fn pam_asks_only_while_the_package_is_installed() {
+    let script = |name: &str| std::fs::read_to_string(scripts().join(name)).unwrap();
+    assert!(script("postinst").contains("    pam-auth-update --package\n"));
+    let prerm = script("prerm");
+    let (before, _) = prerm.split_once("#DEBHELPER#").unwrap();
+    assert!(before.contains("    pam-auth-update --package --remove shepherd\n"), "{prerm}");
+}
+
+/// The configuration lets everybody in if the program is missing or fails, and asks it about nobody but people.
+// S19.2
+#[test]
+fn only_an_answer_of_no_refuses_a_log_in() {
+    let file = scripts().join("../../pam-configs/shepherd");
+    let configuration = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = configuration.lines().filter_map(|line| line.strip_prefix('\t')).collect();
+    let [people, ask, refuse] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!(*people, "[success=2 default=ignore]\tpam_succeed_if.so quiet uid < 1000");
+    assert_eq!(*refuse, "requisite\tpam_succeed_if.so quiet uid < 0");
+    let (_, command) = ask.split_once("/bin/sh -c [").unwrap();
+    let command = command.strip_suffix(']').unwrap();
+    for (program, allowed) in [
+        ("true", true),
+        ("false", false),
+        ("/nonexistent/shepherd", true),
+        ("sh -c 'exit 3'", true),
+        ("sh -c 'kill -SEGV $$'", true),
+    ] {
+        let command = command.replace("/usr/bin/shepherd pam-check", program);
+        let done = Command::new("sh").args(["-c", &command]).output().unwrap();
+        assert_eq!(done.status.success(), allowed, "{command}");
+    }
+}
