@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 /// A step between fork and `execve`, to be named if it fails.
@@ -112,6 +113,11 @@ pub(crate) fn wait_until_traceable(pipe: BorrowedFd<'_>) -> Result<Option<StartO
 
 /// Reads until the pipe is closed, either by `execve` or by the end of the process.
 pub(crate) fn read_start_outcome(pipe: BorrowedFd<'_>) -> Result<StartOutcome, Errno> {
+    // Waits for the end first. A wake-up for the message would come right before `execve` and could take the processor
+    // from the new process.
+    while let Err(Errno::INTR) =
+        rustix::event::poll(&mut [PollFd::from_borrowed_fd(pipe, PollFlags::empty())], None)
+    {}
     let mut message = [0_u8; 8];
     let mut length = 0;
     while let Some(rest) = message.get_mut(length..).filter(|rest| !rest.is_empty()) {
