@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use shepherd_api::{ApiError, CommandReply};
@@ -124,6 +125,9 @@ async fn watchdog_tick(watchdog: &mut Option<Interval>) {
 /// The actor in audit lines about what the daemon does by itself.
 pub(crate) const DAEMON_ACTOR: &str = "shepherdd";
 
+/// The time after which the work of the start is done: the first writes to the store, and the first clients.
+const START_WORK_TIME: Duration = Duration::from_secs(1);
+
 /// The state that the loop owns.
 pub(crate) struct DaemonService {
     /// The folder of the daemon's records.
@@ -223,6 +227,10 @@ enum LoopControl {
 impl DaemonService {
     /// Runs until a signal ends the daemon.
     pub(crate) async fn run(mut self, mut inputs: InputSources) -> io::Result<()> {
+        tokio::spawn(async {
+            tokio::time::sleep(START_WORK_TIME).await;
+            crate::sys::release_free_memory();
+        });
         loop {
             let due = self.next_due();
             inputs.due.arm(due)?;

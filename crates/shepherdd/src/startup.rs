@@ -312,7 +312,6 @@ impl DaemonService {
         let status = format!("{entry_count} {}", if entry_count == 1 { "entry" } else { "entries" });
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
         notify::ready(&status);
-        crate::sys::release_free_memory();
     }
 
     fn record_startup_notes(&mut self, notes: Vec<String>, now: ClockReading) {
