@@ -23,9 +23,9 @@ const WARNING: Duration = Duration::from_millis(150);
 
 /// The delay of each signal and warning in milliseconds; a negative delay is early.
 #[derive(Default)]
-struct LatenessSamples {
-    signals: Vec<f64>,
-    warnings: Vec<f64>,
+pub(crate) struct LatenessSamples {
+    pub(crate) signals: Vec<f64>,
+    pub(crate) warnings: Vec<f64>,
 }
 
 pub(crate) fn measure() {
@@ -65,10 +65,19 @@ fn measure_one_daemon(number: usize) -> LatenessSamples {
     let mut daemon = BenchDaemon::empty(nap_entries);
     daemon.start();
     let idle = daemon.idle_clients(IDLE_CLIENTS);
+    let late = measure_sessions(&daemon, number, SESSIONS);
+    drop(idle);
+    late
+}
+
+/// Runs sessions one after the other. `first` is the place of the first one's length.
+pub(crate) fn measure_sessions(daemon: &BenchDaemon, first: usize, sessions: usize) -> LatenessSamples {
+    // The signals of earlier sessions don't count.
+    let _ = std::fs::remove_file(daemon.folder().join(SIGNALS));
     let mut client = daemon.subscriber();
     let (mut deadlines, mut late) = (Vec::new(), LatenessSamples::default());
-    for session in 0..SESSIONS {
-        let length = LENGTHS.get((session + number) % LENGTHS.len()).copied().unwrap();
+    for session in 0..sessions {
+        let length = LENGTHS.get((session + first) % LENGTHS.len()).copied().unwrap();
         let session = launch(&mut client, &format!("nap-{length}"));
         let deadline = since_boot_at(session.started_at) + Duration::from_millis(length);
         deadlines.push(deadline);
@@ -83,7 +92,6 @@ fn measure_one_daemon(number: usize) -> LatenessSamples {
         });
         late.warnings.push(lateness(warned.expect("a warning before the end"), deadline - WARNING));
     }
-    drop(idle);
     let signals = std::fs::read_to_string(daemon.folder().join(SIGNALS)).unwrap();
     let signals: Vec<Duration> =
         signals.lines().map(|line| Duration::from_nanos(line.parse().unwrap())).collect();
@@ -94,7 +102,7 @@ fn measure_one_daemon(number: usize) -> LatenessSamples {
 }
 
 /// Returns entries whose programs record when they are signalled.
-fn nap_entries(folder: &Path) -> String {
+pub(crate) fn nap_entries(folder: &Path) -> String {
     let (program, signals) = (std::env::current_exe().unwrap(), folder.join(SIGNALS));
     let argv = [program.to_str().unwrap(), AWAIT_SIGNAL, signals.to_str().unwrap()];
     let nap = |length| {

@@ -32,7 +32,7 @@ pub(crate) fn measure() {
         report(&name, "", f64::from(switches), None, BenchmarkLimit::AtMost(SINGLE_DIGITS));
     }
     for (name, daemon, bar) in
-        [("idle", &idle, 15.0), ("idle with a session", &busy, 15.0), ("1,000 entries", &large, 25.0)]
+        [("idle", &idle, 7.0), ("idle with a session", &busy, 15.0), ("1,000 entries", &large, 25.0)]
     {
         report(
             &format!("{name}: resident memory"),

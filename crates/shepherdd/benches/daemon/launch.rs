@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use shepherd_api::{Command, StopMode};
 use ward_bench::{BenchmarkLimit, median, millis, percentile, timed};
 
-use crate::bench_daemon::{BenchDaemon, await_end, await_start, entry, force_stop, launch};
+use crate::bench_daemon::{BenchDaemon, await_end, await_start, entry, force_stop, launch, wait_for};
+use crate::program::{compile_first_instruction, since_boot};
 use crate::report;
 
 const LAUNCHES: usize = 40;
@@ -23,14 +24,23 @@ const NUMBER: usize = 512;
 const SETTLE: Duration = Duration::from_millis(100);
 /// Shorter than the program's grace of ten seconds.
 const RESISTS: Duration = Duration::from_secs(4);
+/// The file in which a program records its first instruction.
+const BEGUN: &str = "begun";
 /// A script that starts fifty processes and ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; i=1; while [ $i -lt 50 ]; do sleep 600 & i=$((i+1)); done; wait";
 
 pub(crate) fn measure() {
     let nap = entry("nap", &["sleep", "600"], "max_run = \"1h\"\nwarnings = []");
     let stubborn = entry("stubborn", &["sh", "-c", STUBBORN], "max_run = \"1h\"\nwarnings = []");
-    let daemon = BenchDaemon::new(&format!("{nap}{stubborn}"));
+    let mut daemon = BenchDaemon::empty(|folder| {
+        let program = compile_first_instruction(folder);
+        let argv = [program.to_str().unwrap(), folder.join(BEGUN).to_str().unwrap()].map(str::to_owned);
+        let prompt = entry("prompt", &argv.each_ref().map(String::as_str), "max_run = \"1h\"\nwarnings = []");
+        format!("{nap}{stubborn}{prompt}")
+    });
+    daemon.start();
     launches(&daemon);
+    first_instructions(&daemon);
     measure_during_slow_stop(&daemon);
 }
 
@@ -58,6 +68,32 @@ fn launches(daemon: &BenchDaemon) {
         baseline,
         BenchmarkLimit::AtMost(10.0),
     );
+}
+
+/// Measures from the command until the program runs.
+fn first_instructions(daemon: &BenchDaemon) {
+    let mut client = daemon.subscriber();
+    let (mut disk, begun) = (BaselineDisk::new(daemon.folder()), daemon.folder().join(BEGUN));
+    let (mut launching, mut syncing) = (Vec::new(), Vec::new());
+    for _ in 0..LAUNCHES {
+        let ordered = since_boot();
+        launch(&mut client, "prompt");
+        await_start(&mut client);
+        wait_for("the program runs", Duration::from_millis(1), || {
+            begun.metadata().is_ok_and(|file| file.len() == 8)
+        });
+        let instruction = std::fs::read(&begun).unwrap().try_into().map(u64::from_ne_bytes).unwrap();
+        launching.push(millis(Duration::from_nanos(instruction) - ordered));
+        force_stop(&mut client);
+        await_end(&mut client);
+        std::fs::remove_file(&begun).unwrap();
+        std::thread::sleep(SETTLE);
+        let ((), took) = timed(|| disk.write_as_a_launch());
+        syncing.push(millis(took));
+    }
+    let baseline = Some(("its writes and fsyncs alone", median(&mut syncing)));
+    let name = "launch to the program's first instruction (median)";
+    report(name, "ms", median(&mut launching), baseline, BenchmarkLimit::AtMost(2.8));
 }
 
 /// Makes the same data durable as a launch, without the daemon: a transaction, a log line and a batch number.

@@ -8,29 +8,33 @@ use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow};
 
 mod bench_daemon;
 mod expiry;
+mod grace;
 mod idle;
 mod launch;
+mod listing;
 mod program;
 mod requests;
 mod start;
 mod tree;
 
 /// The benchmarks by name.
-const PARTS: [(&str, fn()); 6] = [
+const PARTS: [(&str, fn()); 8] = [
     ("start", start::measure),
     ("requests", requests::measure),
     ("launch", launch::measure),
     ("tree", tree::measure),
     ("expiry", expiry::measure),
+    ("listing", listing::measure),
+    ("grace", grace::measure),
     ("idle", idle::measure),
 ];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    if let [mode, file] = arguments.as_slice()
-        && mode == program::AWAIT_SIGNAL
-    {
-        return program::await_signal(file.as_ref());
+    match arguments.as_slice() {
+        [mode, file] if mode == program::AWAIT_SIGNAL => return program::await_signal(file.as_ref()),
+        [mode, file] if mode == program::IGNORE_SIGNAL => return program::ignore_signal(file.as_ref()),
+        _ => {}
     }
     // Hundreds of clients need hundreds of descriptors.
     let limit = getrlimit(Resource::Nofile);
