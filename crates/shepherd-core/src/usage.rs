@@ -9,15 +9,15 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 use crate::policy::Day;
 use crate::state::{UsageCounter, UsageKey};
 
-/// Usage by profile. A clone shares everything until one of the two changes, and then what doesn't change.
+/// Usage by profile. A clone shares the usage of each profile until one of the two changes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UsageTable(BTreeMap<ProfileId, Arc<ProfileUsage>>);
 
 /// Usage of one profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ProfileUsage {
-    entries: BTreeMap<EntryId, Arc<DailyUsage>>,
-    budgets: BTreeMap<BudgetId, Arc<DailyUsage>>,
+    entries: BTreeMap<EntryId, DailyUsage>,
+    budgets: BTreeMap<BudgetId, DailyUsage>,
 }
 
 /// Usage by day, in order. Nearly all questions are about the last few days, which are adjacent.
@@ -39,10 +39,10 @@ impl UsageTable {
 
     fn daily_usage_mut(&mut self, profile: ProfileId, counter: UsageCounter) -> &mut DailyUsage {
         let usage = Arc::make_mut(self.0.entry(profile).or_default());
-        Arc::make_mut(match counter {
+        match counter {
             UsageCounter::Entry(entry) => usage.entries.entry(entry).or_default(),
             UsageCounter::Budget(budget) => usage.budgets.entry(budget).or_default(),
-        })
+        }
     }
 
     pub(crate) fn profile_usage(&self, profile: &ProfileId) -> Option<&ProfileUsage> {
@@ -65,16 +65,16 @@ impl UsageTable {
 
 impl ProfileUsage {
     pub(crate) fn entry_usage(&self, entry: &EntryId) -> Option<&DailyUsage> {
-        self.entries.get(entry).map(Arc::as_ref)
+        self.entries.get(entry)
     }
 
     /// Returns the usage of each entry, in the order of their names.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&EntryId, &DailyUsage)> {
-        self.entries.iter().map(|(entry, days)| (entry, days.as_ref()))
+        self.entries.iter()
     }
 
     pub(crate) fn budget_usage(&self, budget: &BudgetId) -> Option<&DailyUsage> {
-        self.budgets.get(budget).map(Arc::as_ref)
+        self.budgets.get(budget)
     }
 }
 
