@@ -1,5 +1,6 @@
 //! The schedule: when the next tick is due, and when other entries become available by themselves.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use shepherd_util::{ClockReading, MonotonicInstant};
@@ -74,7 +75,10 @@ impl CoreEngine {
         }
         let at = self.evaluation_time(now);
         let facts = self.evaluation_context(at);
-        let hours = self.policy.entries().iter().filter_map(|entry| {
+        // Entries with the same hours share one search.
+        let groups = self.policy.hours_groups().iter().zip(self.policy.entries());
+        let one_of_each: BTreeMap<_, _> = groups.collect();
+        let hours = one_of_each.values().filter_map(|entry| {
             match facts.opening_hours(entry).open_state_at(from) {
                 OpenState::Open { closes } => closes,
                 OpenState::Closed { opens } => opens,
