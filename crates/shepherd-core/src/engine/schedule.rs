@@ -78,12 +78,11 @@ impl CoreEngine {
         // Entries with the same hours share one search.
         let groups = self.policy.hours_groups().iter().zip(self.policy.entries());
         let one_of_each: BTreeMap<_, _> = groups.collect();
-        let hours = one_of_each.values().filter_map(|entry| {
-            match facts.opening_hours(entry).open_state_at(from) {
+        let hours =
+            one_of_each.values().filter_map(|entry| match facts.opening_hours(entry).open_state_at(from) {
                 OpenState::Open { closes } => closes,
                 OpenState::Closed { opens } => opens,
-            }
-        });
+            });
         let bedtimes = self.policy.rules().bedtimes.keys().filter_map(|profile| {
             match facts.bedtime_hours(profile)?.state_at(from) {
                 BedtimeState::Awake { begins } => begins,
