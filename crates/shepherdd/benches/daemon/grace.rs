@@ -36,7 +36,7 @@ fn measure_one_daemon() -> Vec<f64> {
         launch(&mut client, "stubborn");
         await_start(&mut client);
         wait_for("the program runs", Duration::from_millis(1), || signals.exists());
-        client.call(Command::StopCurrent { mode: StopMode::Graceful }).unwrap();
+        client.call(Command::StopCurrent { mode: StopMode::Graceful, session_id: None }).unwrap();
         wait_for("the program is signalled", Duration::from_millis(1), || {
             SignalReport::read(&signals).is_some()
         });
