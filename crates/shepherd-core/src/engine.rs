@@ -224,6 +224,12 @@ impl CoreEngine {
         }
     }
 
+    /// Returns the id of the present boot.
+    #[must_use]
+    pub fn boot(&self) -> BootId {
+        self.environment.boot
+    }
+
     /// Returns the time zone of the policy's windows: the policy's own, or else the system's.
     #[must_use]
     pub fn zone(&self) -> &TimeZone {

@@ -297,8 +297,6 @@ impl DaemonService {
     fn tick(&mut self, now: ClockReading) {
         let effects = self.engine.tick(now);
         self.carry_out(effects, now);
-        // The hours of a login may be over.
-        self.check_logins(now);
     }
 
     /// Writes usage to the store while heartbeats can't be written. That is no reason to end a session.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shepherd_api::AuditKind;
+use shepherd_api::{AuditKind, SessionSlot};
 use shepherd_core::policy::{Policy, PolicyRules};
-use shepherd_core::{CoreEngine, EngineEnvironment, SessionLiveness, StoredState};
+use shepherd_core::{CoreEngine, EngineEnvironment, SessionLiveness, SessionRecord, StoredState};
 use shepherd_host_api::{
     HostAdapter, HostEvent, HostEvents, HostSessionHandle, HostStopRequest, LoginMonitor as _,
 };
@@ -221,7 +221,9 @@ async fn reattach_sessions(
     // The host records a program before it runs; the store records it afterwards.
     let started: BTreeSet<SessionId> = host.recorded_sessions().into_iter().collect();
     let mut handles = BTreeMap::new();
-    for session in engine.sessions().iter() {
+    let (logins, programs): (Vec<_>, Vec<_>) =
+        engine.sessions().iter().partition(|session| matches!(session.slot, SessionSlot::Login { .. }));
+    for session in programs {
         let handle = session.stage.host_session_handle().unwrap_or_default().to_owned();
         let known = session.stage.host_session_handle().map(|_| HostSessionHandle::new(handle.clone()));
         host.reattach(&session.session_id, known.as_ref());
@@ -246,7 +248,16 @@ async fn reattach_sessions(
         };
         (session_id, liveness)
     };
-    handles.into_iter().map(liveness_of).collect()
+    let logins = logins.into_iter().map(|login| (login.session_id.clone(), login_liveness(login, engine)));
+    handles.into_iter().map(liveness_of).chain(logins).collect()
+}
+
+/// Returns whether a login may go on. logind tells later whether it does; until then, it counts.
+fn login_liveness(login: &SessionRecord, engine: &CoreEngine) -> SessionLiveness {
+    match login.stage.host_session_handle() {
+        Some(handle) if login.boot == engine.boot() => SessionLiveness::Alive { handle: handle.to_owned() },
+        Some(_) | None => SessionLiveness::GoneAfterStart,
+    }
 }
 
 /// The answer of the host about a program of an earlier daemon.

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::checks::InstallationCheck;
 use super::installation::{InstalledShepherd, ShutdownPolicy};
@@ -11,6 +12,10 @@ pub(super) const LOGIN_CHECKS: &[InstallationCheck] = &[
     ("PAM refuses a child outside its hours, with the sentence, and nobody else", pam_refuses),
     ("without a daemon, PAM refuses the child and nobody else", pam_without_daemon),
     ("a login that got past PAM is ended at once, also after a restart of logind", bypass_is_ended),
+    (
+        "a login is counted once for all its terminals, and ends with a warning when its time is up",
+        login_is_counted,
+    ),
     ("the end of a login leaves nothing of its user, wherever it runs", login_leaves_nothing),
     (
         "a program that Shepherd started for the account goes on when a forbidden login ends",
@@ -77,8 +82,17 @@ fn has_processes(installation: &InstalledShepherd) -> bool {
 
 fn wait_until_logged_in(installation: &InstalledShepherd) -> Result<()> {
     installation.wait_until("logind knows the login", PATIENCE, || {
-        let list = root(installation, "loginctl list-sessions --no-legend | grep -q kid");
-        list.is_ok() && installation.container.exists("/run/user/1000/systemd/private")
+        let manager = "systemctl is-active --quiet user@1000.service";
+        root(installation, &format!("{manager} && loginctl list-sessions --no-legend | grep -q kid")).is_ok()
+    })
+}
+
+/// Waits until the system knows that the child is logged out, so that the next login begins anew.
+fn wait_until_logged_out(installation: &InstalledShepherd) -> Result<()> {
+    installation.wait_until("logind knows no login", PATIENCE, || {
+        let manager = "! systemctl is-active --quiet user@1000.service user-runtime-dir@1000.service";
+        root(installation, &format!("{manager} && ! loginctl list-sessions --no-legend | grep -q kid"))
+            .is_ok()
     })
 }
 
@@ -130,8 +144,45 @@ fn bypass_is_ended(installation: &InstalledShepherd) -> Result<()> {
         // The child's service manager, which logind was about to start, does not follow.
         std::thread::sleep(Duration::from_secs(1));
         ensure!(!has_processes(installation), "{}", root(installation, "ps -u kid -o pid,cgroup:70,args")?);
+        wait_until_logged_out(installation)?;
     }
     Ok(())
+}
+
+fn login_is_counted(installation: &InstalledShepherd) -> Result<()> {
+    let limits = format!("{LOGIN}max_run = \"6s\"\nwarnings = [\"3s\"]\n");
+    installation.write_policy(ShutdownPolicy::LeaveSessions, &limits)?;
+    installation.shepherd_reply(&["reload"])?;
+    let before = installation.usage_of("computer")?;
+    begin_login(installation)?;
+    wait_until_logged_in(installation)?;
+    begin_login(installation)?;
+    let session = login_session(installation)?.context("the login was not adopted")?;
+    ensure!(installation.launch_refusal("computer")?.is_some_and(|reason| reason.contains("login-entry")));
+    installation.systemctl(&["restart", "shepherdd"])?;
+    ensure!(login_session(installation)?.as_deref() == Some(&*session), "another session after a restart");
+    installation
+        .wait_until("the login has ended", PATIENCE, || matches!(login_session(installation), Ok(None)))?;
+    wait_until_gone(installation, Duration::from_secs(1))?;
+    let used = installation.usage_of("computer")?.saturating_sub(before);
+    ensure!((Duration::from_secs(6)..Duration::from_secs(10)).contains(&used), "{used:?} were charged");
+    let log = installation.shepherd_reply(&["audit", "list", "--last", "20"])?.to_string();
+    ensure!(log.contains("warning_given"), "there was no warning: {log}");
+    wait_until_logged_out(installation)
+}
+
+/// Returns the id of the session that stands for the child's login.
+fn login_session(installation: &InstalledShepherd) -> Result<Option<String>> {
+    let reply = installation.shepherd_reply(&["status"])?;
+    let snapshot = reply.get("snapshot").with_context(|| reply.to_string())?;
+    let several = snapshot.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut sessions: Vec<Value> = several;
+    sessions.extend(snapshot.get("session").cloned());
+    let is_login = |session: &&Value| session.get("entry_id").and_then(Value::as_str) == Some("computer");
+    let ids = sessions.iter().filter(is_login).filter_map(|session| session.get("session_id")?.as_str());
+    let ids: std::collections::BTreeSet<&str> = ids.collect();
+    ensure!(ids.len() <= 1, "several sessions: {ids:?}");
+    Ok(ids.into_iter().next().map(str::to_owned))
 }
 
 fn login_leaves_nothing(installation: &InstalledShepherd) -> Result<()> {
@@ -148,14 +199,13 @@ fn login_leaves_nothing(installation: &InstalledShepherd) -> Result<()> {
         root(installation, &format!("pgrep --uid kid --full 'sleep {number}'"))?;
     }
     let asked = Instant::now();
-    set_hours(installation, false)?;
+    installation.shepherd_reply(&["stop", "computer"])?;
     ensure!(has_processes(installation), "the child had no time to save");
     wait_until_gone(installation, GRACE + END_LIMIT + Duration::from_secs(1))?;
-    println!("    ended {:?} after the reload, with {GRACE:?} to save", asked.elapsed());
-    installation.wait_until("logind knows no login", PATIENCE, || {
-        root(installation, "loginctl list-sessions --no-legend").is_ok_and(|list| !list.contains("kid"))
-    })?;
-    root(installation, "loginctl disable-linger kid").map(drop)
+    installation.wait_for_session_end(PATIENCE)?;
+    println!("    ended {:?} after `shepherd stop`, with {GRACE:?} to save", asked.elapsed());
+    root(installation, "loginctl disable-linger kid")?;
+    wait_until_logged_out(installation)
 }
 
 fn session_is_spared(installation: &InstalledShepherd) -> Result<()> {

@@ -29,7 +29,7 @@ const KEYS: [(&str, &[&str]); 12] = [
 ];
 
 /// Keys about a program that Shepherd starts.
-const KEYS_OF_PROGRAMS: [&str; 4] = ["user", "resources", "output_limit", "display"];
+const KEYS_OF_PROGRAMS: [&str; 5] = ["user", "resources", "output_limit", "display", "slot"];
 
 pub(crate) const LOGIN_COUNTING: [(&str, LoginCounting); 3] = [
     ("active", LoginCounting::Active),

@@ -12,6 +12,8 @@ use shepherd_util::ProfileId;
 
 use crate::harness::{BERLIN, EngineHarness, MONDAY_NOON, entry, entry_in_window, hours, policy, wall_time};
 
+const ACCOUNT: &str = "1001";
+
 fn login() -> PolicyEntry {
     PolicyEntry {
         entry_id: "computer".parse().unwrap(),
@@ -22,7 +24,7 @@ fn login() -> PolicyEntry {
 }
 
 fn check(world: &EngineHarness) -> LoginCheck {
-    world.engine.check_login(&ProfileId::default(), world.now()).expect("the policy has a login")
+    world.engine.check_login(&ProfileId::default(), ACCOUNT, world.now()).expect("the policy has a login")
 }
 
 // S19.2
@@ -78,7 +80,7 @@ fn only_profiles_of_the_entry_are_limited() {
         Policy::new(PolicyRules { entries, profiles: profiles.into(), ..PolicyRules::default() })
     };
     let world = EngineHarness::new(rules(vec![annas.clone()]).unwrap(), MONDAY_NOON);
-    let login_of = |name: &str| world.engine.check_login(&name.parse().unwrap(), world.now());
+    let login_of = |name: &str| world.engine.check_login(&name.parse().unwrap(), ACCOUNT, world.now());
     assert!(login_of("anna").is_some());
     assert_eq!(login_of("ben"), None);
     assert_eq!(login_of("nobody"), None);

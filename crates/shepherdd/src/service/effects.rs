@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shepherd_api::{ApiError, AuditKind, CommandReply, ErrorCode, Event, EventKind};
 use shepherd_core::{Effect, Effects, ProvisionalGrant, SessionPlan, StoreWrite};
-use shepherd_host_api::{HostSpawnRequest, HostStopRequest};
+use shepherd_host_api::HostSpawnRequest;
 use shepherd_util::{ClockReading, SessionId};
 
 use super::{AnnouncedState, DaemonService, RequestAddress};
@@ -60,7 +60,7 @@ impl DaemonService {
         let mut submission = None;
         for effect in effects {
             match effect {
-                Effect::Stop { session_id, grace } => self.host.stop(HostStopRequest { session_id, grace }),
+                Effect::Stop { session_id, grace } => self.stop_session_program(session_id, grace),
                 Effect::ShowWindow { session_id, display } => self.host.show_window(&session_id, display),
                 Effect::Persist { writes, grants } => {
                     change.grants = grants;

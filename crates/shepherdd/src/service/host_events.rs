@@ -68,9 +68,10 @@ impl DaemonService {
             tracing::warn!(%session_id, "{not_awaited}");
         }
         self.carry_out(outcome.effects, now);
+        self.update_counting(now);
     }
 
-    fn handle_session_exit(&mut self, exit: &ExitInfo, now: ClockReading) {
+    pub(super) fn handle_session_exit(&mut self, exit: &ExitInfo, now: ClockReading) {
         tracing::info!(session_id = %exit.session_id, code = exit.code, signal = exit.signal, "ended");
         let effects = self.engine.notify_session_exited(exit, now);
         self.carry_out(effects, now);

@@ -196,7 +196,7 @@ fn actor_label(peer: &PeerCredentials, name: &str) -> String {
 }
 
 /// Returns random bits for a new id.
-fn random_id_bits() -> u128 {
+pub(super) fn random_id_bits() -> u128 {
     let mut bytes = [0; 16];
     // The kernel's generator fails only before it is seeded, long before the daemon starts.
     getrandom::fill(&mut bytes).expect("the kernel has random numbers");

@@ -32,11 +32,12 @@ impl DaemonService {
         tracing::info!("the daemon has stopped");
     }
 
-    /// Handles only the host, the store and the heartbeat until all sessions are over.
+    /// Handles only the host, the logins, the store and the heartbeat until all sessions are over.
     async fn wait_for_session_end(&mut self, inputs: &mut InputSources) {
         while !self.engine.sessions().is_empty() {
             let input = tokio::select! {
                 Some(event) = inputs.host.recv() => LoopInput::Host(event),
+                Some(event) = inputs.logins.recv() => LoopInput::Login(event),
                 Some(report) = inputs.store.recv() => LoopInput::Store(report),
                 Some(report) = inputs.heartbeat.recv() => LoopInput::Heartbeat(report),
                 else => return,

@@ -30,7 +30,7 @@ impl DaemonService {
 
     fn login_answer(&mut self, uid: u32, gid: Option<u32>, request: &RequestContext) -> LoginAnswer {
         let Some(profile) = self.limited_profile(uid, gid) else { return LoginAnswer::Unlimited };
-        let Some(check) = self.engine.check_login(&profile, request.now) else {
+        let Some(check) = self.engine.check_login(&profile, &uid.to_string(), request.now) else {
             return LoginAnswer::Unlimited;
         };
         let entry_id = check.entry_id;
