@@ -1,6 +1,6 @@
 //! A snapshot of the members of a tree, and a kill of all members that are not in the snapshot.
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use super::ProcessTree;
 use super::actions::ListedZombies;
@@ -10,7 +10,33 @@ use crate::sys::procfs::open_pidfd;
 /// The members of a tree at one moment. Members are identified by pid and start time, so that a later process
 /// with a reused pid isn't mistaken for a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemberSnapshot(Vec<ProcessIdentity>);
+pub struct MemberSnapshot {
+    members: Vec<ProcessIdentity>,
+    /// The session whose processes count as members of the snapshot, whenever they joined the tree.
+    session: Option<i32>,
+}
+
+impl MemberSnapshot {
+    /// Adds the processes in the session (`setsid(2)`) of this process, now and later, if the process exists.
+    ///
+    /// A process can leave its session but can't enter another one. The process has to live as long as the snapshot is
+    /// used, because the kernel may reuse the id of an empty session.
+    #[must_use]
+    pub fn with_session_of(self, pid: i32) -> Self {
+        Self { session: session_of(pid), ..self }
+    }
+
+    fn contains(&self, identity: &ProcessIdentity) -> bool {
+        let in_session = || self.session.is_some() && session_of(identity.pid) == self.session;
+        self.members.contains(identity) || in_session()
+    }
+}
+
+fn session_of(pid: i32) -> Option<i32> {
+    // Without a process id, `getsid` would return our own session.
+    let session = rustix::process::getsid(Some(Pid::from_raw(pid)?)).ok()?;
+    Some(session.as_raw_pid())
+}
 
 impl ProcessTree {
     /// Returns a snapshot of the current members.
@@ -20,7 +46,7 @@ impl ProcessTree {
             let start_time = self.proc.stat(pid).ok()?.start_time;
             Some(ProcessIdentity { pid, start_time })
         };
-        MemberSnapshot(self.processes().into_iter().filter_map(identify).collect())
+        MemberSnapshot { members: self.processes().into_iter().filter_map(identify).collect(), session: None }
     }
 
     /// Kills every member that is not in `snapshot`, without waiting for their end, and returns their number.
@@ -48,7 +74,7 @@ impl ProcessTree {
             let pidfd = open_pidfd(pid);
             let Ok(stat) = self.proc.stat(pid) else { return true };
             let identity = ProcessIdentity { pid, start_time: stat.start_time };
-            if snapshot.0.contains(&identity) || zombies.contains(&identity) {
+            if snapshot.contains(&identity) || zombies.contains(&identity) {
                 return false;
             }
             if !stat.is_alive() {

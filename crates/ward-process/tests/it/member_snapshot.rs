@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ward_process::{Containment, EscapeePolicy, ProcessSpec, StopLadder, TreeLifetime};
+use ward_process::{Containment, EscapeePolicy, MemberSnapshot, ProcessSpec, StopLadder, TreeLifetime};
 
 use crate::harness::{TestRun, containments, holding_containments, supervisor, wait_until};
 
@@ -88,5 +88,27 @@ fn a_chain_of_short_lived_later_members_is_killed() {
             supervisor.stop(&mut tree, StopLadder::force()).unwrap();
             run.assert_none_left();
         }
+    }
+}
+
+/// A process that joins later stays if it is in the session of the named process, however it was started.
+#[test]
+fn later_processes_in_the_session_of_a_snapshot_stay() {
+    for containment in containments() {
+        let (kept, killed) = (token(), token());
+        let script = format!("sleep {kept} & setsid sleep {killed} & wait");
+        let spec = ProcessSpec::new("/bin/sh").args(["-c".to_owned(), script]).env("PATH", "/usr/bin:/bin");
+        let (supervisor, id) = (supervisor(containment), format!("census-{kept}").parse().unwrap());
+        let mut tree = supervisor.spawn(id, spec).unwrap();
+        wait_until("the sleeps", || sleeping(&kept).len() == 1 && sleeping(&killed).len() == 1);
+        let stays = MemberSnapshot::default().with_session_of(sleeping(&kept)[0]);
+        wait_until("the end of the other session", || tree.kill_all_except(&stays) == 0);
+        assert_eq!(sleeping(&killed), [0; 0], "{containment}");
+        assert_eq!(sleeping(&kept).len(), 1, "{containment}");
+        // A process that doesn't exist has no session.
+        for pid in [0, i32::MAX] {
+            assert_eq!(MemberSnapshot::default().with_session_of(pid), MemberSnapshot::default());
+        }
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     }
 }
