@@ -38,6 +38,8 @@ struct SessionWindows {
     ready: bool,
     /// The window that was last brought to the front.
     front: Option<i64>,
+    /// The number of `front` among all windows that were brought to the front.
+    front_number: u64,
 }
 
 struct ConnectedSway {
@@ -56,6 +58,8 @@ pub(super) struct CompositorWatcher {
     context: SwayContext,
     status: CompositorStatus,
     sessions: BTreeMap<SessionId, SessionWindows>,
+    /// The number of windows that were brought to the front.
+    front_count: u64,
     compositor: Option<CompositorConfig>,
     own_sway: Option<OwnSway>,
     /// A Sway that the policy doesn't name any more, or that an earlier daemon left. It is kept while there is a session,
@@ -85,6 +89,7 @@ impl CompositorWatcher {
             context,
             status,
             sessions: BTreeMap::new(),
+            front_count: 0,
             compositor: None,
             own_sway: None,
             previous_sway: None,
@@ -158,8 +163,13 @@ impl CompositorWatcher {
                 self.missing_reported = false;
             }
             CompositorMessage::SessionRunning(session_id, members) => {
-                let shown =
-                    SessionWindows { members, display: WindowDisplay::Unchanged, ready: false, front: None };
+                let shown = SessionWindows {
+                    members,
+                    display: WindowDisplay::Unchanged,
+                    ready: false,
+                    front: None,
+                    front_number: 0,
+                };
                 self.sessions.insert(session_id, shown);
                 self.mark_stale();
             }
@@ -306,21 +316,33 @@ impl CompositorWatcher {
     /// Reports the first windows of sessions, and brings the right windows to the front.
     fn arrange_windows(&mut self, windows: &[SwayWindow]) -> io::Result<()> {
         let Some(connected) = &mut self.connected else { return Ok(()) };
+        let mut latest = 0;
+        let mut fronts = Vec::new();
         for (session_id, shown) in &mut self.sessions {
             let own = windows.iter().copied().filter(|window| shown.members.contains(window.pid));
             let Some(front) = front_window(own) else { continue };
             if !std::mem::replace(&mut shown.ready, true) {
                 self.worker.send(worker::WorkerMessage::WindowReady(session_id.clone()));
             }
+            if shown.display == WindowDisplay::Unchanged {
+                continue;
+            }
             let is_new = shown.front.replace(front.id) != Some(front.id);
-            match shown.display {
-                WindowDisplay::Foreground if is_new => {
-                    connected.connection.run_command(&format!("[con_id={}] focus", front.id))?;
-                }
-                WindowDisplay::Fullscreen if is_new || !front.is_fullscreen => {
-                    connected
-                        .connection
-                        .run_command(&format!("[con_id={}] focus, fullscreen enable", front.id))?;
+            if is_new {
+                self.front_count += 1;
+                shown.front_number = self.front_count;
+            }
+            latest = latest.max(shown.front_number);
+            fronts.push((shown.front_number, shown.display, is_new, front));
+        }
+        fronts.sort_unstable_by_key(|(number, ..)| *number);
+        for (number, display, is_new, front) in fronts {
+            let focus = format!("[con_id={}] focus", front.id);
+            match display {
+                WindowDisplay::Foreground if is_new => connected.connection.run_command(&focus)?,
+                // If each of several sessions took the screen back, it would flicker for ever. The latest one has it.
+                WindowDisplay::Fullscreen if is_new || number == latest && !front.is_fullscreen => {
+                    connected.connection.run_command(&format!("{focus}, fullscreen enable"))?;
                 }
                 WindowDisplay::Unchanged | WindowDisplay::Foreground | WindowDisplay::Fullscreen => {}
             }

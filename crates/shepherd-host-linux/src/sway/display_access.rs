@@ -56,19 +56,21 @@ impl DisplayAccess {
             return Vec::new();
         }
         let mut shortcomings = Vec::new();
-        let x11 = displays.x11.and_then(|number| {
-            X11Access::allow(number, displays.sway, user)
-                .inspect_err(|error| {
-                    shortcomings
-                        .push(format!("X11 programs can't show windows: could not open Xwayland: {error}."));
-                })
-                .ok()
-        });
         let sockets = DisplaySockets { wayland: wayland.clone(), x11: displays.x11 };
-        let access = SessionAccess { user, folders: folders.clone(), sockets: sockets.clone(), x11 };
-        let mut sessions = self.lock_sessions();
-        sessions.insert(session_id.clone(), access);
-        if let Err(error) = update_sockets(&sessions, folders, &sockets) {
+        let access = SessionAccess { user, folders: folders.clone(), sockets: sockets.clone(), x11: None };
+        // From now on, the end of another session of this user doesn't close Xwayland.
+        self.lock_sessions().insert(session_id.clone(), access);
+        let allow_x11 = |number| X11Access::allow(number, displays.sway, user);
+        match displays.x11.map(allow_x11).transpose() {
+            Ok(x11) => {
+                if let Some(access) = self.lock_sessions().get_mut(session_id) {
+                    access.x11 = x11;
+                }
+            }
+            Err(error) => shortcomings
+                .push(format!("X11 programs can't show windows: could not open Xwayland: {error}.")),
+        }
+        if let Err(error) = update_sockets(&self.lock_sessions(), folders, &sockets) {
             shortcomings.push(format!(
                 "Its windows can't be shown: could not open the display of the compositor: {error}."
             ));
@@ -76,17 +78,20 @@ impl DisplayAccess {
         shortcomings
     }
 
-    /// Takes the access of an ended session back. Never waits for a compositor.
+    /// Takes the access of an ended session back, unless another session of its user runs. Never waits for a compositor.
     pub(super) fn close(&self, session_id: &SessionId) {
         let mut sessions = self.lock_sessions();
         let Some(ended) = sessions.remove(session_id) else { return };
         // This fails if Sway has ended with its socket, and then there is nothing to take back.
         let _ = update_sockets(&sessions, &ended.folders, &ended.sockets);
-        let is_shared = |other: &SessionAccess| other.user == ended.user && other.folders == ended.folders;
-        if let Some(x11) = ended.x11
-            && !sessions.values().any(is_shared)
-        {
-            x11.revoke();
+        let Some(x11) = ended.x11 else { return };
+        let is_shared =
+            |other: &&mut SessionAccess| other.user == ended.user && other.folders == ended.folders;
+        match sessions.values_mut().find(is_shared) {
+            None => x11.revoke(),
+            // A session that could not open Xwayland itself uses the access now, and has to take it back.
+            Some(other) if other.x11.is_none() => other.x11 = Some(x11),
+            Some(_) => {}
         }
     }
 
@@ -108,4 +113,37 @@ fn update_sockets(
     users.dedup();
     let x11 = sockets.x11.map_or(Ok(()), |display| folders.open_x11_to(display, &users));
     folders.open_wayland_to(&sockets.wayland, &users).and(x11)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// S19.1: a session may start while the only other one of its user ends, and may fail to open Xwayland itself.
+    #[test]
+    fn xwayland_is_closed_to_a_user_after_the_last_of_its_sessions() {
+        let (ours, mut xwayland) = UnixStream::pair().unwrap();
+        xwayland.set_nonblocking(true).unwrap();
+        let mut is_closed = || xwayland.read(&mut [0; 64]).is_ok_and(|length| length > 0);
+        let folders: SwayFolders =
+            serde_json::from_str(r#"{"display":"/nonexistent","control":"/nonexistent","owner":7}"#).unwrap();
+        let sockets = DisplaySockets { wayland: "/nonexistent/wayland-1".into(), x11: None };
+        let access =
+            |user, x11| SessionAccess { user, folders: folders.clone(), sockets: sockets.clone(), x11 };
+        let ids = [1, 2, 3].map(SessionId::from_random);
+        let sessions = DisplayAccess::default();
+        let [first, second, other] = &ids;
+        sessions.lock_sessions().extend([
+            (first.clone(), access(1000, Some(X11Access { stream: ours, user: 1000 }))),
+            (second.clone(), access(1000, None)),
+            (other.clone(), access(1001, None)),
+        ]);
+        sessions.close(first);
+        assert!(!is_closed());
+        sessions.close(second);
+        assert!(is_closed());
+    }
 }

@@ -209,7 +209,7 @@ impl OwnSway {
         if let SwayOrigin::Reattached(sway) = &mut self.details.origin {
             *sway = Some(peer);
         }
-        self.sway_children.set_ready();
+        self.sway_children.set_ready(connection.sway().pid);
         Ok(connection)
     }
 

@@ -40,8 +40,8 @@ enum HostChange {
 
 /// A user that may connect to Xwayland.
 pub(super) struct X11Access {
-    stream: UnixStream,
-    user: u32,
+    pub(super) stream: UnixStream,
+    pub(super) user: u32,
 }
 
 impl X11Access {

@@ -43,6 +43,9 @@ mod sway_desktop;
 mod sway_restart;
 #[cfg(test)]
 #[cfg(feature = "sway")]
+mod sway_sessions;
+#[cfg(test)]
+#[cfg(feature = "sway")]
 mod sway_users;
 #[cfg(test)]
 #[cfg(feature = "sway")]

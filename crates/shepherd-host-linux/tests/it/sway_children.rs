@@ -13,7 +13,7 @@ use crate::sway::{listener_pid, own_socket};
 use crate::sway_desktop::SwayDesktop;
 
 /// Returns the living processes that have this argument.
-fn processes_with_argument(word: &str) -> Vec<i32> {
+pub(crate) fn processes_with_argument(word: &str) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let has_argument = |pid: &i32| {
@@ -24,13 +24,13 @@ fn processes_with_argument(word: &str) -> Vec<i32> {
 }
 
 /// Returns two lengths of sleep that no other run has: for the bar, and for programs that Sway starts for a session.
-fn unique_sleeps() -> (String, String) {
+pub(crate) fn unique_sleeps() -> (String, String) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     (format!("8{process:07}{number:04}"), format!("7{process:07}{number:04}"))
 }
 
-fn host_with_own_sway(desktop: &SwayDesktop, containment: Containment) -> TestHost {
+pub(crate) fn host_with_own_sway(desktop: &SwayDesktop, containment: Containment) -> TestHost {
     let mut test_host = TestHost::with_options(|options| {
         options.containment = Some(containment);
         options.socket_folder = desktop.home();
@@ -42,7 +42,7 @@ fn host_with_own_sway(desktop: &SwayDesktop, containment: Containment) -> TestHo
 }
 
 /// Returns an entry that asks Sway to start a program.
-fn exec_entry(desktop: &SwayDesktop, program: &str) -> shepherd_core::policy::PolicyEntry {
+pub(crate) fn exec_entry(desktop: &SwayDesktop, program: &str) -> shepherd_core::policy::PolicyEntry {
     let socket = own_socket(desktop);
     let script = format!("swaymsg -s {} exec '{program}'; exec sleep 600", socket.display());
     desktop.entry(&["sh", "-c", &script])

@@ -20,7 +20,7 @@ pub(crate) fn entry_with_home(desktop: &SwayDesktop, argv: &[&str]) -> PolicyEnt
     PolicyEntry { kind: EntryKind::Process { argv, env, cwd }, ..entry }
 }
 
-fn host_with_own_sway(desktop: &SwayDesktop) -> TestHost {
+pub(crate) fn host_with_own_sway(desktop: &SwayDesktop) -> TestHost {
     let mut test_host = TestHost::with_options(|options| {
         // An X11 program tells Sway its process id, which is another one inside a PID namespace.
         options.containment = Some(if is_root() { Containment::Cgroup } else { Containment::Subreaper });
@@ -33,7 +33,7 @@ fn host_with_own_sway(desktop: &SwayDesktop) -> TestHost {
 
 /// Returns true if this user has an account. Xwayland lets its own user in by name, so it refuses everybody if its user
 /// has none, as in the tests' run as an ordinary user.
-fn has_account() -> bool {
+pub(crate) fn has_account() -> bool {
     let own = rustix::process::getuid().as_raw().to_string();
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap();
     accounts.lines().any(|account| account.split(':').nth(2) == Some(&own))
