@@ -230,7 +230,7 @@ impl CoreEngine {
             }
         }
         if had.is_some() {
-            self.reapply_window_grants(session_id, at, now);
+            self.reapply_window_grants(session_id, planned.window, at, now);
         }
         self.shorten_to_quota(session_id, now);
         if self.sessions.get(session_id).is_some_and(|session| session.ends != planned) {
@@ -238,8 +238,16 @@ impl CoreEngine {
         }
     }
 
-    /// Moves the window again by the other grants of a session, which may open the same hours as the revoked grant.
-    fn reapply_window_grants(&mut self, session_id: &SessionId, at: Timestamp, now: ClockReading) {
+    /// Moves the window again by the other grants of a session, which may open the same hours as the revoked grant. The
+    /// window never closes later than planned, even if the hours or the zone have changed since: nothing that is taken back
+    /// makes a session longer.
+    fn reapply_window_grants(
+        &mut self,
+        session_id: &SessionId,
+        planned: Option<Deadline>,
+        at: Timestamp,
+        now: ClockReading,
+    ) {
         let Some(session) = self.sessions.get(session_id) else { return };
         let had = |grant: &&GrantView| {
             grant.is_valid_at(at) && session.extensions.iter().any(|more| more.grant_id == grant.grant_id)
@@ -251,7 +259,13 @@ impl CoreEngine {
         let others: Vec<_> = self.snapshot.grants.iter().filter(had).filter_map(until).collect();
         for (grant_id, until) in others {
             let Some(session) = self.sessions.get(session_id) else { return };
-            let window = self.window_shortfall(session, until, now);
+            let lost = match (planned, session.ends.window) {
+                (Some(planned), Some(window)) => {
+                    planned.remaining(now.mono).saturating_sub(window.remaining(now.mono))
+                }
+                _ => Duration::ZERO,
+            };
+            let window = self.window_shortfall(session, until, now).min(lost);
             self.move_deadlines(session_id, &grant_id, Duration::ZERO, window);
         }
     }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use shepherd_api::{EntryScope, GrantKind};
 use shepherd_core::NewGrant;
-use shepherd_core::policy::{DailyQuota, PolicyEntry};
-use shepherd_util::ProfileId;
+use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, PolicyEntry, Weekdays};
+use shepherd_util::{GrantId, ProfileId};
 
 use crate::harness::{
     BERLIN, EngineHarness, MONDAY_NOON, entry, entry_in_window, extra, grant, hours, minutes, policy,
-    scoped_grant, wall_time,
+    policy_with, scoped_grant, wall_time, window, zone,
 };
 
 #[test]
@@ -42,4 +42,23 @@ fn revoking_an_opening_leaves_openings_of_other_entries_out() {
     assert_eq!(world.remaining(), Some(hours(3)));
     world.revoke(1);
     assert_eq!(world.remaining(), Some(hours(1)));
+}
+
+#[test]
+fn a_revoked_grant_makes_no_session_longer_after_a_journey() {
+    // The session is open until 15:00 by a grant. In Kathmandu, that is a time within the second window.
+    let mut game = entry("game");
+    let windows = [((11, 0), (13, 0)), ((19, 0), (23, 0))];
+    let windows = windows.map(|(from, to)| window(Weekdays::ALL, from, to));
+    game.availability = AvailabilityPolicy::Windows(windows.into());
+    let mut world =
+        EngineHarness::new(policy_with(vec![game], |rules| rules.zone = None), "2026-11-16 12:00");
+    world.launch("game");
+    world.grant(grant(1, GrantKind::OpenUntil { until: wall_time(BERLIN, "2026-11-16 15:00") }));
+    world.engine.zone_changed(zone("Asia/Kathmandu"), world.now());
+    world.engine.extend_current(minutes(10), &GrantId::from_random(2), "parent", world.now()).unwrap();
+    let before = world.remaining().unwrap();
+    assert_eq!(before, hours(3) + minutes(10));
+    world.revoke(2);
+    assert!(world.remaining() <= Some(before), "{:?} instead of {before:?}", world.remaining());
 }
