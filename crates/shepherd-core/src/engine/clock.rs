@@ -13,7 +13,7 @@ use super::{CoreEngine, CoreEvent, Effects, EngineReply, NextChange, POLICY_ACTO
 use crate::civil::LocalTime;
 use crate::evaluation::EvaluationTime;
 use crate::policy::ModeName;
-use crate::state::StoreWrite;
+use crate::state::{PauseEnd, StoreWrite};
 
 /// A difference between the clocks up to this size comes from reading one after the other. A larger one means that the
 /// wall clock was set or the machine was suspended.
@@ -158,7 +158,7 @@ impl CoreEngine {
         // Usage until now is charged by the clock as it was.
         self.count_usage_until(now);
         self.correct_to_earlier_day(now);
-        self.shorten_pauses_to_rules(now);
+        self.correct_pause_ends(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
@@ -177,20 +177,26 @@ impl CoreEngine {
         self.announce(CoreEvent::EntryAvailabilityChanged);
     }
 
-    /// Ends pauses that were recorded while the clock was ahead no later than a pause that begins now would end. After a
-    /// reboot they would otherwise last until the clock shows that time again.
-    fn shorten_pauses_to_rules(&mut self, now: ClockReading) {
-        let latest_end = |length: Duration| now.wall.checked_add(length).unwrap_or(Timestamp::MAX);
+    /// Ends pauses that were recorded while the clock was ahead at the right time. After a reboot they would otherwise last
+    /// until the clock shows that time again. The rest of a pause that began in this boot is known. A pause of an earlier
+    /// boot ends no later than a pause that begins now.
+    fn correct_pause_ends(&mut self, now: ClockReading) {
+        let boot = self.environment.boot;
+        let latest_end = |until: PauseEnd, length: Duration| {
+            let left = until.boot.during(boot).map_or(length, |end| end.total_since(now.mono));
+            until.wall.min(now.wall.checked_add(left).unwrap_or(Timestamp::MAX))
+        };
         if let Some(rule) = self.policy.rules().breaks {
             for streak in self.snapshot.streaks.values_mut() {
-                streak.rested.wall = streak.rested.wall.min(latest_end(rule.length));
+                streak.rested.wall = latest_end(streak.rested, rule.length);
             }
         }
         for ((profile, entry_id), until) in &mut self.cooldowns {
             let entry = self.policy.entry(entry_id);
-            let latest = latest_end(entry.map_or(Duration::ZERO, |entry| entry.limits.cooldown_after_run));
-            if until.wall > latest {
-                until.wall = latest;
+            let length = entry.map_or(Duration::ZERO, |entry| entry.limits.cooldown_after_run);
+            let wall = latest_end(*until, length);
+            if until.wall != wall {
+                until.wall = wall;
                 self.effects.writes.push(StoreWrite::SetCooldown {
                     profile: profile.clone(),
                     entry_id: entry_id.clone(),

@@ -343,3 +343,57 @@ fn a_power_cut_brings_no_closed_hours_back() {
     synchronise(&mut world);
     assert_eq!(world.denied_codes("game"), ["clock-untrusted", "outside-hours"]);
 }
+
+#[test]
+fn a_confirmed_clock_leaves_what_is_left_of_a_pause() {
+    // S4.5: the rest of the pause is known, whatever the clock showed when it began and whatever the rules are now.
+    let with_cooldown = |cooldown: Duration| {
+        let mut game = entry("game");
+        game.limits.cooldown_after_run = cooldown;
+        policy(vec![game])
+    };
+    for (ahead, meanwhile) in [
+        (SignedDuration::ZERO, policy(vec![entry("film")])),
+        (SignedDuration::ZERO, with_cooldown(minutes(1))),
+        (FAR_AHEAD, with_cooldown(minutes(40))),
+    ] {
+        let mut world = EngineHarness::new(with_cooldown(minutes(40)), MONDAY_NOON);
+        world.move_wall(ahead);
+        world.launch("game");
+        world.run_for(minutes(5));
+        world.exit();
+        world.run_for(minutes(15));
+        world.engine.reload(meanwhile, None, "parent", world.now());
+        world.clock.move_wall(-ahead);
+        world.engine.confirm_clock("parent", world.now());
+        world.engine.reload(with_cooldown(minutes(40)), None, "parent", world.now());
+        world.sync();
+        reboot(&mut world, boot(2));
+        world.run_for(minutes(24));
+        assert_eq!(world.denied_codes("game"), ["cooldown"], "set back by {ahead:#}");
+        world.run_for(minutes(1));
+        assert!(world.view("game").enabled, "set back by {ahead:#}");
+    }
+}
+
+#[test]
+fn a_confirmed_clock_leaves_what_is_left_of_a_break() {
+    // S4.5: a shorter break in the rules of now doesn't shorten a break that has begun.
+    let with_breaks = |length: Duration| {
+        policy_with(vec![entry("game")], |rules| {
+            rules.breaks = Some(BreakRule { after: minutes(5), length });
+        })
+    };
+    let mut world = EngineHarness::new(with_breaks(minutes(40)), MONDAY_NOON);
+    world.launch("game");
+    world.play_until_expired();
+    world.run_for(minutes(15));
+    world.engine.reload(with_breaks(minutes(1)), None, "parent", world.now());
+    world.engine.confirm_clock("parent", world.now());
+    world.sync();
+    reboot(&mut world, boot(2));
+    world.run_for(minutes(24));
+    assert_eq!(world.denied_codes("game"), ["break-needed"]);
+    world.run_for(minutes(1));
+    assert!(world.view("game").enabled);
+}
