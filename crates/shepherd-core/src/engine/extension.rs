@@ -13,7 +13,7 @@ use super::launch::schedule_warnings;
 use super::reload::{earlier_deadline, is_outside_hours};
 use super::{CoreEngine, CoreEvent, EngineReply, POLICY_ACTOR};
 use crate::policy::PolicyEntry;
-use crate::session::{ScheduledWarning, SessionExtension, SessionRecord};
+use crate::session::{ScheduledWarning, SessionDeadlines, SessionExtension, SessionRecord};
 
 /// A session with a later end, and the grant that extended it.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,9 +233,7 @@ impl CoreEngine {
             self.reapply_window_grants(session_id, planned.window, at, now);
         }
         self.shorten_to_quota(session_id, now);
-        if self.sessions.get(session_id).is_some_and(|session| session.ends != planned) {
-            self.rearm_warnings(session_id, now);
-        }
+        self.announce_new_end(session_id, planned, now);
     }
 
     /// Moves the window again by the other grants of a session, which may open the same hours as the revoked grant. The
@@ -279,6 +277,22 @@ impl CoreEngine {
             Some(Deadline::after(now.mono, Duration::ZERO, DeadlineClock::Total))
         } else {
             self.session_deadlines(&finding, now).window
+        }
+    }
+
+    /// Announces deadlines that differ from the planned ones. The warnings are planned anew only if the end itself was moved:
+    /// a warning that fell due before, and that was not given yet, is due as long as the end stays.
+    pub(super) fn announce_new_end(
+        &mut self,
+        session_id: &SessionId,
+        planned: SessionDeadlines,
+        now: ClockReading,
+    ) {
+        let Some(ends) = self.sessions.get(session_id).map(|session| session.ends) else { return };
+        if ends.remaining(now.mono) != planned.remaining(now.mono) {
+            self.rearm_warnings(session_id, now);
+        } else if ends != planned {
+            self.announce_deadline(session_id, now);
         }
     }
 

@@ -91,18 +91,18 @@ impl CoreEngine {
     /// Compares the plan of a session with the quotas, if the wall clock was set or the machine was suspended. After a
     /// suspend past midnight, the quota of another day applies to the session.
     fn check_plan(&mut self, session_id: &SessionId, slept: bool, now: ClockReading) {
-        let planned = self.sessions.get(session_id).map(|session| session.ends);
+        let Some(planned) = self.sessions.get(session_id).map(|session| session.ends) else { return };
         if self.unchecked_plans.remove(session_id) || slept {
             self.shorten_to_quota(session_id, now);
-            if self.sessions.get(session_id).map(|session| session.ends) != planned {
-                self.rearm_warnings(session_id, now);
+            if self.sessions.get(session_id).is_some_and(|session| session.ends != planned) {
+                self.announce_new_end(session_id, planned, now);
             } else if slept {
                 self.announce_deadline(session_id, now);
             }
         }
     }
 
-    fn is_running(&self, session_id: &SessionId) -> bool {
+    pub(super) fn is_running(&self, session_id: &SessionId) -> bool {
         self.sessions.get(session_id).is_some_and(SessionRecord::is_running)
     }
 

@@ -114,7 +114,7 @@ impl CoreEngine {
         if let Some(session) = self.sessions.get_mut(session_id) {
             session.ends = ends;
         }
-        self.rearm_warnings(session_id, now);
+        self.announce_new_end(session_id, planned, now);
     }
 
     /// Drops the extensions by grants that open a window now: the new plan contains that window.

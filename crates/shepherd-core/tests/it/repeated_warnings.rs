@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use shepherd_api::EntryScope;
-use shepherd_core::policy::{PolicyEntry, WarningPolicy};
+use shepherd_core::policy::{OnReload, Policy, PolicyEntry, WarningPolicy};
 use shepherd_core::{CoreEvent, NewGrant, SessionLiveness};
 use shepherd_util::{GrantId, HumanDuration};
 
-use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy, warning, warnings};
+use crate::harness::{
+    EngineHarness, entry, entry_in_window, extra, grant, hours, minutes, policy, policy_with, warning,
+    warnings,
+};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
@@ -177,4 +180,31 @@ fn a_repeated_warning_that_was_missed_is_kept_until_it_is_seen() {
     world.sync();
     let missed = world.engine.take_missed_warning(world.now());
     assert_eq!(warnings(&missed.into_iter().collect::<Vec<_>>()), [600]);
+}
+
+#[test]
+fn a_warning_that_is_due_again_comes_although_another_deadline_moves_first() {
+    // S3.5b: the hours end at 13:00:05, and only the later end of the run is moved before the next tick.
+    let game = |max_run: Duration| {
+        let mut game = entry_in_window((11, 0), (13, 0));
+        game.limits.max_run = Some(max_run);
+        game.warnings = WarningPolicy::new(vec![warning(minutes(1))]);
+        policy_with(vec![game], |rules| rules.on_reload = OnReload::Replan)
+    };
+    let moves: [fn(&mut EngineHarness, Policy); 2] = [
+        |world, _| world.revoke(1),
+        |world, shorter| drop(world.engine.reload(shorter, None, "parent", world.now())),
+    ];
+    for (number, move_run_end) in moves.into_iter().enumerate() {
+        let mut world = EngineHarness::new(game(hours(2)), MONDAY_NOON);
+        world.launch("game");
+        world.grant(grant(1, extra(minutes(20))));
+        assert_eq!(warnings(&world.run_for(minutes(59))), [60]);
+        let by = Duration::from_secs(5);
+        world.engine.extend_current(by, &GrantId::from_random(2), "parent", world.now()).unwrap();
+        world.advance(Duration::from_secs(10));
+        move_run_end(&mut world, game(minutes(90)));
+        assert_eq!(world.remaining(), Some(Duration::from_secs(55)));
+        assert_eq!(warnings(&world.tick()), [60], "{number}");
+    }
 }
