@@ -152,6 +152,12 @@ impl CoreEngine {
         let present = std::mem::replace(&mut self.environment.boot, heartbeat.boot);
         self.anchor = self.snapshot.clock.latest_in_boot(heartbeat.boot);
         self.count_usage_until(heartbeat.at);
+        // The earlier daemon may have applied a grant that was given in advance, and not have stored that.
+        for session in sessions.iter().filter(|session| session.last_heartbeat.is_some()) {
+            if self.is_running(&session.session_id) {
+                self.apply_due_grants(&session.session_id, heartbeat.at);
+            }
+        }
         let last = self.snapshot.clock.latest_seen.unwrap_or(heartbeat.at.wall);
         for session in sessions.iter().filter(|session| session.last_heartbeat.is_some()) {
             // A session that began after the heartbeat was alive when it began.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use shepherd_core::SessionLiveness;
 use shepherd_core::policy::{OnReload, SuspendedTime};
+use shepherd_core::{NewGrant, SessionLiveness};
 use shepherd_util::ManualClock;
 
 use crate::harness::{
-    EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy, policy_with, zone,
+    EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, extra, grant, hours, minutes, policy,
+    policy_with, zone,
 };
 
 /// The grace, the heartbeat interval, and the time to write a heartbeat.
@@ -136,5 +137,38 @@ fn a_program_that_ignored_its_end_is_not_charged_for_time_without_power() {
         let shows = world.now().wall + off;
         power_cut_without_heartbeat(&mut world, shows);
         assert_eq!(world.used("game"), minutes(10) + RESISTED_AT_MOST, "the clock went on by {off:#}");
+    }
+}
+
+#[test]
+fn play_in_time_that_was_granted_in_advance_is_charged_if_the_longer_end_was_not_stored() {
+    // S2.7, S9.2b: the store is broken when the grant makes the run longer.
+    for same_boot in [true, false] {
+        let mut world = EngineHarness::new(policy(vec![entry_with_max_run(minutes(30))]), MONDAY_NOON);
+        let valid_from = Some(world.now().wall + minutes(20));
+        world.grant(NewGrant { valid_from, ..grant(1, extra(minutes(20))) });
+        world.launch("game");
+        world.run_for(minutes(10));
+        for _ in 0..35 {
+            world.advance(minutes(1));
+            world.engine.tick(world.now());
+            world.fail_to_sync();
+        }
+        world.write_heartbeat();
+        world.clock.advance(Duration::from_secs(20));
+        let shows = world.now().wall;
+        if same_boot {
+            world.crash();
+            world.engine.recover(SessionLiveness::Gone, world.now());
+            world.sync();
+        } else {
+            power_cut(&mut world, shows);
+        }
+        let played = minutes(45) + Duration::from_secs(20);
+        assert!(
+            world.used("game") >= played,
+            "{:?} of {played:?}, same boot: {same_boot}",
+            world.used("game")
+        );
     }
 }
