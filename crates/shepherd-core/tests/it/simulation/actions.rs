@@ -262,7 +262,7 @@ impl HouseholdSimulation {
         // Usage on days far ahead is charged again to the days on which it was really used.
         self.observe_clock();
         self.model.correct_to_earlier_day(now);
-        self.model.clock.confirm(now);
+        self.model.confirm_clock(now);
         self.model.drop_superseded_day_bounds();
         self.observe_clock();
         let events = self.world.engine.confirm_clock("parent", now);

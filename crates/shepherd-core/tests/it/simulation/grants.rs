@@ -11,7 +11,7 @@ use super::open_span::OpenSpan;
 use super::reference_model::ReferenceModel;
 use super::runner::HouseholdSimulation;
 use super::session_model::AppliedGrant;
-use super::usage_model::{extra_time, grant_applies};
+use super::usage_model::{extra_time, grant_applies, is_for_child};
 
 impl HouseholdSimulation {
     pub(super) fn extend(&mut self) {
@@ -145,7 +145,16 @@ impl ReferenceModel {
     fn apply_grant_to_session(&mut self, grant: &GrantView, window: Duration, now: ClockReading) {
         let (terms, time) = (&self.terms, self.clock.time(now));
         let Some(play) = self.session.as_mut().filter(|play| !play.end_requested) else { return };
-        if terms.entry(play.entry).is_some_and(|rules| !grant_applies(grant, play.child, play.entry, rules)) {
+        let is_of_its_budget = |budget: &usize| matches!(&grant.scope, EntryScope::Budget { budget_id } if budget_id.as_str() == BUDGETS[*budget]);
+        // After a crash, a reload that was not stored may have changed the budgets of the entry, but not of the session.
+        let applies = match (&grant.scope, terms.entry(play.entry)) {
+            (EntryScope::Budget { .. }, _) => {
+                play.budgets.iter().any(is_of_its_budget) && is_for_child(grant, play.child)
+            }
+            (_, Some(rules)) => grant_applies(grant, play.child, play.entry, rules),
+            (_, None) => true,
+        };
+        if !applies {
             return;
         }
         // The grant is applied by the rules in force now.

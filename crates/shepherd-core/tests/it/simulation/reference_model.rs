@@ -177,6 +177,28 @@ impl ReferenceModel {
         self.usage.correct_to_earlier_day(today, last, &self.terms);
     }
 
+    /// Trusts the clock. A pause that was recorded while the clock was ahead ends, after a reboot, when it would have ended
+    /// by this clock. The time since an earlier boot is unknown, so such a pause begins again, by the rules of now.
+    pub(super) fn confirm_clock(&mut self, now: ClockReading) {
+        self.clock.confirm(now);
+        let (real, boot, terms) = (self.real_time(now), self.boot, &self.terms);
+        let correct = |pause: &mut RequiredPause, rule: Duration| {
+            let end = if pause.since.boot == boot {
+                now.wall - real.saturating_sub(pause.since.real) + pause.length
+            } else {
+                now.wall + rule
+            };
+            pause.since.time = pause.since.time.min(end - pause.length);
+        };
+        for ((_, entry), pause) in &mut self.pauses {
+            let rule = terms.entry(*entry).map_or(Duration::ZERO, |rules| rules.limits.cooldown_after_run);
+            correct(pause, rule);
+        }
+        if let Some(rule) = terms.policy.rules().breaks {
+            self.streaks.values_mut().for_each(|(_, pause)| correct(pause, rule.length));
+        }
+    }
+
     /// Checks an approved launch against the rules, as far as the model knows them.
     pub(super) fn check_approval(&mut self, child: usize, entry: usize, now: ClockReading) {
         let (time, day, terms) = (self.clock.time(now), self.day(now), &self.terms);
@@ -350,9 +372,6 @@ impl ReferenceModel {
             }
         }
         self.drop_superseded_day_bounds();
-        if let Some(play) = &mut self.session {
-            play.unobserved = true;
-        }
     }
 
     /// Accounts an unstored session up to the last heartbeat.

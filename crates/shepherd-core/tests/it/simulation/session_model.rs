@@ -84,9 +84,6 @@ pub(super) struct SimulatedSession {
     ever_warned: BTreeSet<u64>,
     /// The real remaining time at the last check, and the time of that check.
     seen_left: Option<(Duration, MonotonicInstant)>,
-    /// True if the daemon was down since the last check. If the end has passed meanwhile, nobody can tell whether it had come
-    /// nearer.
-    pub(super) unobserved: bool,
     /// The remaining time at the last check, plus later grants; `Duration::MAX` if there is no end.
     pub(super) left: Duration,
     /// The longest remaining time that was ever seen.
@@ -127,7 +124,6 @@ impl SimulatedSession {
             warned: BTreeSet::new(),
             ever_warned: BTreeSet::new(),
             seen_left: None,
-            unobserved: false,
             left: Duration::MAX,
             longest: Duration::ZERO,
             settled: time,
@@ -309,8 +305,7 @@ impl SimulatedSession {
         // A grant that became valid meanwhile may have moved the end.
         self.warned.retain(|threshold| Duration::from_secs(*threshold) >= left);
         let expected = self.seen_left.map(|(seen, at)| seen.saturating_sub(now.mono.awake_since(at)));
-        let unobserved_end = std::mem::take(&mut self.unobserved) && left.is_zero();
-        if unobserved_end || expected.is_some_and(|expected| left < expected) {
+        if expected.is_some_and(|expected| left < expected) {
             self.excuse_repeated_warnings(left);
         }
         self.seen_left = Some((left, now.mono));

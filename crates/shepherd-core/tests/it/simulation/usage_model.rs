@@ -288,7 +288,11 @@ pub(super) fn grant_applies(grant: &GrantView, child: usize, entry: usize, rules
         EntryScope::Entry { entry_id } => entry_id.as_str() == ENTRIES[entry],
         EntryScope::Budget { budget_id } => rules.budgets.contains(budget_id),
     };
-    in_scope && grant.profile.as_ref().is_none_or(|profile| profile.as_str() == CHILDREN[child])
+    in_scope && is_for_child(grant, child)
+}
+
+pub(super) fn is_for_child(grant: &GrantView, child: usize) -> bool {
+    grant.profile.as_ref().is_none_or(|profile| profile.as_str() == CHILDREN[child])
 }
 
 /// Returns true if a grant raises this counter. A grant for a budget raises only that budget.
