@@ -90,7 +90,7 @@ bypass_attempts! {
     }
     programs::compositor {
         tries: "makes the Sway that Shepherd started start the program (`swaymsg exec`), outside any session",
-        does: "A Sway with a user of its own refuses the command. Otherwise, programs that Sway started during the session end with the session. Older ones, such as a bar, continue.",
+        does: "A Sway with a user of its own refuses the command. Otherwise, programs that Sway started during the session end with the session, whichever of several sessions they were started for. Older ones, such as a bar, continue.",
         cannot: "This doesn't work with a Sway that Shepherd only connects to. Keys that a program has bound in Sway stay bound until Sway is restarted."
     }
     programs::renaming {
