@@ -14,7 +14,7 @@ use super::path_in_root;
 use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// Packages that the checks need inside the container.
-const PACKAGES: &str = "systemd,systemd-sysv,libpam-systemd,dbus,procps,util-linux,passwd,login";
+const PACKAGES: &str = "systemd,systemd-sysv,libpam-systemd,dbus,procps,util-linux,passwd,login,cron";
 
 /// Changes with the packages, so that an older container isn't used.
 const CONTAINER_VERSION: u32 = 2;

@@ -192,11 +192,14 @@ fn login_leaves_nothing(installation: &InstalledShepherd) -> Result<()> {
     wait_until_logged_in(installation)?;
     let as_kid = "setpriv --reuid=kid --regid=kid --init-groups env XDG_RUNTIME_DIR=/run/user/1000";
     root(installation, &format!("{as_kid} systemd-run --user --quiet sleep 4712"))?;
-    // A service of the system that runs something for the child, as cron does.
-    root(installation, "systemd-run --quiet --collect -p User=kid sleep 4713")?;
+    // cron runs these jobs when it starts for the first time after the boot, which it recognises by the file.
+    let jobs =
+        "echo '@reboot sleep 4713' | crontab -u kid - && rm -f /run/crond.reboot && systemctl restart cron";
+    root(installation, jobs)?;
     root(installation, &format!("{as_kid} setsid --fork sleep 4714 >/dev/null 2>&1"))?;
     for number in 4711..=4714 {
-        root(installation, &format!("pgrep --uid kid --full 'sleep {number}'"))?;
+        let is_running = format!("pgrep --uid kid --full 'sleep {number}'");
+        installation.wait_until(&is_running, PATIENCE, || root(installation, &is_running).is_ok())?;
     }
     let asked = Instant::now();
     installation.shepherd_reply(&["stop", "computer"])?;
@@ -204,7 +207,7 @@ fn login_leaves_nothing(installation: &InstalledShepherd) -> Result<()> {
     wait_until_gone(installation, GRACE + END_LIMIT + Duration::from_secs(1))?;
     installation.wait_for_session_end(PATIENCE)?;
     println!("    ended {:?} after `shepherd stop`, with {GRACE:?} to save", asked.elapsed());
-    root(installation, "loginctl disable-linger kid")?;
+    root(installation, "crontab -r -u kid && loginctl disable-linger kid")?;
     wait_until_logged_out(installation)
 }
 

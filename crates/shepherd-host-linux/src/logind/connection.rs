@@ -31,6 +31,9 @@ const QUEUE_LENGTH: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// The properties of a session that matter here.
 const WATCHED_PROPERTIES: [&str; 4] = ["Active", "LockedHint", "IdleHint", "State"];
 
+/// The error for a session that has ended.
+const NO_SUCH_SESSION: &str = "org.freedesktop.login1.NoSuchSession";
+
 /// The state in which a session is over, although some of its processes may still run.
 const CLOSING: &str = "closing";
 
@@ -148,8 +151,8 @@ impl LogindConnection {
     async fn read_terminal(&mut self, path: &str, id: String, uid: u32) -> zbus::Result<()> {
         let reply = match self.call(path, PROPERTIES, "GetAll", &SESSION).await {
             Ok(reply) => reply,
-            // The session ended meanwhile.
-            Err(zbus::Error::MethodError(..) | zbus::Error::FDO(_)) => return Ok(()),
+            Err(error) if is_gone(&error) => return Ok(()),
+            // A fault must not look like a log-out.
             Err(error) => return Err(error),
         };
         let properties = SessionProperties(reply.body().deserialize()?);
@@ -208,6 +211,15 @@ impl SessionProperties {
             locked: self.flag("LockedHint"),
             idle: self.flag("IdleHint"),
         }
+    }
+}
+
+/// Returns whether a session ended before it could be asked for.
+fn is_gone(error: &zbus::Error) -> bool {
+    match error {
+        zbus::Error::FDO(error) => matches!(**error, zbus::fdo::Error::UnknownObject(_)),
+        zbus::Error::MethodError(name, ..) => name.as_str() == NO_SUCH_SESSION,
+        _ => false,
     }
 }
 

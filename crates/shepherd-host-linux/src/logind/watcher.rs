@@ -94,7 +94,7 @@ impl LogindWatcher {
                 WatcherInput::Signal(Some(Ok(signal))) => self.handle_signal(signal).await,
                 WatcherInput::Signal(Some(Err(error))) => self.lose_connection(&error.to_string()),
                 WatcherInput::Signal(None) => self.lose_connection("the message bus was closed"),
-                WatcherInput::Killed(report) => self.handle_kill(&report),
+                WatcherInput::Killed(report) => self.handle_kill(&report).await,
                 WatcherInput::Due => {}
                 WatcherInput::RetryDue => self.connect().await,
             }
@@ -245,7 +245,7 @@ impl LogindWatcher {
         }
     }
 
-    fn handle_kill(&mut self, report: &KillReport) {
+    async fn handle_kill(&mut self, report: &KillReport) {
         let KillReport { uid, left } = report;
         let problem = match left {
             Ok(0) => None,
@@ -256,6 +256,8 @@ impl LogindWatcher {
         };
         problem.into_iter().for_each(|detail| self.report(LoginEvent::Problem { detail }));
         if self.stops.killed(*uid, *left.as_ref().unwrap_or(&1), Instant::now()) {
+            // The sessions of a login that has ended must not look like those of a new one.
+            self.handle_signal(LogindSignal::SessionsChanged).await;
             self.report(LoginEvent::Ended { uid: *uid });
         }
     }

@@ -3,6 +3,7 @@
 //! The table below is the source of the tests, of `docs/bypass.md` and of the output of `cargo xtask bypass`.
 
 mod daemon;
+mod logins;
 mod people;
 mod programs;
 mod time;
@@ -112,6 +113,26 @@ bypass_attempts! {
         tries: "logs in with a second account, or with a brother's",
         does: "Accounts of the same profile share its time. Accounts that the policy doesn't name may do nothing.",
         cannot: "Shepherd can't tell who sits at the keyboard."
+    }
+    logins::own_desktop {
+        tries: "starts games on an ordinary desktop, without Shepherd",
+        does: "With an entry of `kind = \"login\"`, all time at the desktop counts. When it is used up, the child is logged out and can't log in again.",
+        cannot: "Without such an entry, Shepherd doesn't limit what it didn't start."
+    }
+    logins::service_manager {
+        tries: "has a service manager or `cron` run the game, outside of the login (`systemd-run --user`, lingering, `at`)",
+        does: "The end of a login ends every process of the account, wherever it runs. Outside its hours, PAM also refuses the account to `cron`.",
+        cannot: "What goes on while nobody of the account is logged in doesn't count."
+    }
+    logins::second_seat {
+        tries: "logs in a second time, on another seat, a console or over SSH, and uses one while the other stands still",
+        does: "All log-ins of an account are one session. It counts while one of them is in use.",
+        cannot: "A desktop can claim to be locked or idle. Shepherd locks a screen that claims it, so its time doesn't count for nothing; `counts = \"active\"` believes no lock."
+    }
+    logins::idle_earning {
+        tries: "lets a program that earns time run while nobody is there",
+        does: "Time for which the child's desktop is idle or locked earns and unlocks nothing.",
+        cannot: "Shepherd can't tell a child from a program that moves the pointer. A console and a program that runs without a desktop report no idle time."
     }
     people::talking_to_the_socket {
         tries: "asks the daemon directly for time, for another policy, or to remove the PIN",

@@ -1,7 +1,7 @@
 //! The notifier with a real daemon and a real message bus. Only the desktop's notification service is a double: it keeps
 //! what it is asked to show, and presses buttons.
 
-mod desktop;
+pub(crate) mod desktop;
 mod missed_events;
 mod relay;
 mod service_starts;

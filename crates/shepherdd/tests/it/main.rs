@@ -33,6 +33,8 @@ mod guest;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod logins;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod long_lists;

@@ -36,15 +36,15 @@ Exec=/usr/bin/touch FOLDER/activated
 ";
 
 /// A session bus of its own, which ends with the test.
-struct MessageBus {
+pub(crate) struct MessageBus {
     daemon: Child,
-    address: String,
+    pub(crate) address: String,
     folder: TempDir,
 }
 
 impl MessageBus {
     /// Starts a bus that knows no services.
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_in(tempfile::tempdir().unwrap())
     }
 
