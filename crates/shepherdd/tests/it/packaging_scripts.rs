@@ -118,7 +118,9 @@ fn pam_asks_only_while_the_package_is_installed() {
     assert!(before.contains("    pam-auth-update --package --remove shepherd\n"), "{prerm}");
 }
 
-/// The configuration lets everybody in if the program is missing or fails, and asks it about nobody but people.
+/// The configuration lets everybody in if the program is missing or fails, and asks it about nobody but people. The command
+/// succeeds only if the answer is no: `pam_exec` can't tell a failure of the command from a failure to start it, such as no
+/// shell, no memory or no free process, so both must skip the refusal.
 // S19.2
 #[test]
 fn only_an_answer_of_no_refuses_a_log_in() {
@@ -128,7 +130,8 @@ fn only_an_answer_of_no_refuses_a_log_in() {
     let [people, ask, refuse] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(*people, "[success=2 default=ignore]\tpam_succeed_if.so quiet uid < 1000");
     assert_eq!(*refuse, "requisite\tpam_succeed_if.so quiet uid < 0");
-    let (_, command) = ask.split_once("/bin/sh -c [").unwrap();
+    let (control, command) = ask.split_once("\tpam_exec.so quiet seteuid stdout /bin/sh -c [").unwrap();
+    assert_eq!(control, "[success=ignore default=1]");
     let command = command.strip_suffix(']').unwrap();
     for (program, allowed) in [
         ("true", true),
@@ -139,6 +142,6 @@ fn only_an_answer_of_no_refuses_a_log_in() {
     ] {
         let command = command.replace("/usr/bin/shepherd pam-check", program);
         let done = Command::new("sh").args(["-c", &command]).output().unwrap();
-        assert_eq!(done.status.success(), allowed, "{command}");
+        assert_eq!(done.status.success(), !allowed, "{command}");
     }
 }
