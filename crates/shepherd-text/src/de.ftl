@@ -80,12 +80,12 @@ login_closed = Jetzt nicht.
 login_needs_break = Zeit für eine Pause.
 login_used_up_today = Deine Zeit für heute ist um.
 login_used_up_this_week = Deine Zeit für diese Woche ist um.
-login_not_recorded = Jetzt nicht, weil sich nicht festhalten lässt, wie lange du da bist. Frag deine Eltern.
+login_not_recorded = Jetzt nicht, weil Shepherd gerade nicht aufschreiben kann, wie lange du am Computer bist. Frag deine Eltern.
 login_not_seen = Jetzt nicht, weil dieser Computer Shepherd nicht sagt, wer angemeldet ist. Frag deine Eltern.
-computer_opens_today = Der Computer ist ab { $clock } Uhr offen.
-computer_opens_tomorrow = Der Computer ist ab morgen, { $clock } Uhr, offen.
+computer_opens_today = Du darfst ab { $clock } Uhr an den Computer.
+computer_opens_tomorrow = Du darfst morgen ab { $clock } Uhr an den Computer.
 # 1 ist Montag.
-computer_opens_on_weekday = Der Computer ist ab { $number ->
+computer_opens_on_weekday = Du darfst am { $number ->
     [1] Montag
     [2] Dienstag
     [3] Mittwoch
@@ -93,8 +93,8 @@ computer_opens_on_weekday = Der Computer ist ab { $number ->
     [5] Freitag
     [6] Samstag
    *[7] Sonntag
-}, { $clock } Uhr, offen.
-computer_opens_on_date = Der Computer ist ab { $day }. { $month_number ->
+} ab { $clock } Uhr an den Computer.
+computer_opens_on_date = Du darfst am { $day }. { $month_number ->
     [1] Januar
     [2] Februar
     [3] März
@@ -107,12 +107,12 @@ computer_opens_on_date = Der Computer ist ab { $day }. { $month_number ->
     [10] Oktober
     [11] November
    *[12] Dezember
-}, { $clock } Uhr, offen.
+} ab { $clock } Uhr an den Computer.
 
 ## Was auch mit mehr Zeit zu bleibt
 
-closed_hours = zu, weil jetzt nicht die erlaubten Stunden sind
-closed_hours_until = zu bis { $time }, weil jetzt nicht die erlaubten Stunden sind
+closed_hours = zu, weil es um diese Zeit nicht erlaubt ist
+closed_hours_until = zu bis { $time }, weil es vorher nicht erlaubt ist
 closed_bedtime = zu, weil Schlafenszeit ist
 closed_bedtime_until = zu bis { $time }, weil Schlafenszeit ist
 until_done = bis { $needed } { $entry } geschafft { $number ->
@@ -133,7 +133,7 @@ closing_title = { $label } wird beendet
 closing_body = { $reason } Speichere jetzt!
 ended_title = { $label } ist zu Ende
 end_expired = Die Zeit ist um.
-end_stopped_by_parent = Deine Eltern haben Schluss gemacht.
+end_stopped_by_parent = Deine Eltern haben es beendet.
 end_shepherd_stops = Shepherd wird gerade beendet.
 end_not_started = Es ließ sich nicht starten.
 
@@ -180,8 +180,8 @@ phase_warned = läuft, bald ist Schluss
 phase_expiring = wird beendet
 session_in_background = im Hintergrund
 session_logged_in = angemeldet
-session_idle = untätig
-session_stands_still = die Zeit steht still
+session_idle = inaktiv
+session_stands_still = die Zeit zählt gerade nicht
 nothing_running = Gerade läuft nichts.
 countdown_left = noch { $countdown }
 since_until = seit { $start }, bis { $end }

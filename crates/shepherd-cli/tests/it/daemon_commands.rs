@@ -51,7 +51,7 @@ fn a_session_from_launch_to_stop() {
     assert!(daemon.run_text(&["status"]).contains("Racing · running · Anna"));
     let second = daemon.run(&["launch", "blink"]);
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second.stderr).contains("Racing is running. Only one entry can run at a time."));
+    assert!(text(&second.stderr).contains("Racing is running. Each child can run one program at a time."));
     let extended = daemon.json(&["extend", "5m"]);
     assert_eq!(extended["type"], "extended");
     assert!(extended["session"]["remaining"].as_u64().unwrap() > 14 * 60 * 1000);

@@ -68,16 +68,16 @@ fn the_sentence_says_why_and_when_the_computer_opens() {
 fn the_sentence_is_in_the_language_of_the_policy() {
     let closed = || ReasonCode::OutsideHours { next_opening: None };
     for (reason, opens, expected) in [
-        (closed(), "2026-11-16T14:00:00Z", "Jetzt nicht. Der Computer ist ab 15:00 Uhr offen."),
+        (closed(), "2026-11-16T14:00:00Z", "Jetzt nicht. Du darfst ab 15:00 Uhr an den Computer."),
         (
             ReasonCode::Bedtime { until: None },
             "2026-11-17T06:00:00Z",
-            "Es ist Schlafenszeit. Der Computer ist ab morgen, 07:00 Uhr, offen.",
+            "Es ist Schlafenszeit. Du darfst morgen ab 07:00 Uhr an den Computer.",
         ),
         (
             closed(),
             "2026-11-23T14:00:00Z",
-            "Jetzt nicht. Der Computer ist ab 23. November, 15:00 Uhr, offen.",
+            "Jetzt nicht. Du darfst am 23. November ab 15:00 Uhr an den Computer.",
         ),
     ] {
         assert_eq!(sentence(Language::German, reason, Some(opens)), expected);
