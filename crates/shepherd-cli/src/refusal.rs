@@ -82,6 +82,9 @@ impl RefusedCommand {
                  audit list`"
             }
             ErrorCode::NoSession => "`shepherd list` shows what can be launched",
+            ErrorCode::SeveralSessions => {
+                "add the program or the child to the command, such as `tuxmath` or `--profile anna`"
+            }
             ErrorCode::UnsupportedVersion | ErrorCode::UnknownCommand => {
                 "install `shepherd` and `shepherdd` in the same version"
             }

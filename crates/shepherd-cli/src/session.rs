@@ -174,10 +174,14 @@ pub(crate) fn stop(
     let mode = if stop.force { StopMode::Force } else { StopMode::Graceful };
     let mut daemon = DaemonConnection::connect(context)?;
     let session_id = find_session(&mut daemon, stop.which.as_deref())?;
+    let sessions = daemon.fetch_sessions();
     let reply = daemon.send_command(&Command::StopCurrent { mode, session_id })?;
-    let CommandReply::Stopping { .. } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    let CommandReply::Stopping { session_id } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    let stopped = sessions.iter().find(|session| session.session_id == *session_id);
+    let name = stopped
+        .map_or("The program".to_owned(), |session| paint(TextTone::Strong, &escape_label(&session.label)));
     output.print_result(&reply, |output| {
-        output.print_line(&format!("{} The session is stopping.", paint(TextTone::Warn, "■")));
+        output.print_line(&format!("{} {name} is stopping.", paint(TextTone::Warn, "■")));
     });
     Ok(())
 }
@@ -210,7 +214,7 @@ fn find_session(
         [session_id] => Ok(Some(session_id.clone())),
         [] => {
             let ids = sessions.into_iter().map(|session| session.session_id);
-            find_by_prefix("session", "status", which, ids).map(Some)
+            find_by_prefix("running program", "status", which, ids).map(Some)
         }
         [..] => Err(ShepherdCliError::AmbiguousName {
             what: "sessions",

@@ -100,10 +100,10 @@ impl DaemonService {
         let describe = |session: &&SessionRecord| {
             let profile = profiles.get(&session.profile).map(|profile| profile.label.as_str());
             let profile = profile.unwrap_or(session.profile.as_str());
-            format!("{} of {profile} ({})", session.label, session.session_id)
+            format!("{} of {profile}", session.label)
         };
         let listed: Vec<String> = sessions.iter().map(describe).collect();
-        let sentence = format!("Several sessions run. Say which one: {}.", listed.join(", "));
+        let sentence = format!("Several programs are running. Choose one: {}.", listed.join(", "));
         ApiError::new(ErrorCode::SeveralSessions, sentence)
     }
 
