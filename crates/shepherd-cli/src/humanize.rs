@@ -232,7 +232,9 @@ pub(crate) fn hours_end_with_cure(
     amount: Millis,
     display: &DisplaySettings,
 ) -> Option<String> {
-    Some(format!("{} To let it go on: {}", hours_end(session, display)?, extend_command(amount)))
+    let (amount, entry, profile) = (DurationText(amount.into()), &session.entry_id, &session.profile);
+    let sentence = hours_end(session, display)?;
+    Some(format!("{sentence} To let it go on: `shepherd extend {amount} {entry} --profile {profile}`"))
 }
 
 /// Returns the label of a profile, or its id if the label is unknown.

@@ -49,8 +49,9 @@ pub(crate) fn run(
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
     let parent_runs = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), exit_with_parent)?;
-    // The demonstration talks to its own daemon.
-    let chosen = context.socket().ok().filter(|chosen| up.end_with.is_none() && *chosen != paths.socket);
+    // The demonstration talks to its own daemon. A socket that was named is this daemon's, however its path is written.
+    let is_own_socket = up.end_with.is_some() || context.socket_override().is_some();
+    let chosen = context.socket().ok().filter(|chosen| !is_own_socket && *chosen != paths.socket);
     let code =
         if parent_runs { serve(&options, &paths, chosen.as_deref(), output)? } else { ExitCode::SUCCESS };
     if let Some(folder) = &up.remove {

@@ -111,19 +111,22 @@ fn a_parent_who_gives_time_learns_that_the_hours_end_before_it() {
     assert!(!granted.contains("still ends"), "nothing is running: {granted}");
     daemon.run_text(&["launch", "maths"]);
     let granted = daemon.run_text(&["grant", "15m", "--entry", "maths"]);
-    assert!(granted.ends_with(&still_ends("14:00", "shepherd extend 15m")), "{granted}");
+    assert!(granted.ends_with(&still_ends("14:00", "shepherd extend 15m maths --profile anna")), "{granted}");
     let granted = daemon.run_text(&["grant", "15m", "--entry", "racing"]);
     assert!(!granted.contains("still ends"), "another entry is running: {granted}");
     daemon.run_text(&["request", "maths", "10m"]);
     let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
     let decided = daemon.run_text(&["decide", &id, "yes"]);
-    assert!(decided.ends_with(&still_ends("14:00", "shepherd extend 10m")), "{decided}");
+    assert!(decided.ends_with(&still_ends("14:00", "shepherd extend 10m maths --profile anna")), "{decided}");
     let listed = daemon.run_text(&["requests"]);
-    assert!(listed.ends_with(still_ends("14:00", "shepherd extend 10m").trim_start()), "{listed}");
+    assert!(
+        listed.ends_with(still_ends("14:00", "shepherd extend 10m maths --profile anna").trim_start()),
+        "{listed}"
+    );
     // The advice works.
-    daemon.run_text(&["extend", "10m"]);
+    daemon.run_text(&["extend", "10m", "maths", "--profile", "anna"]);
     let granted = daemon.run_text(&["grant", "5m"]);
-    assert!(granted.ends_with(&still_ends("14:10", "shepherd extend 5m")), "{granted}");
+    assert!(granted.ends_with(&still_ends("14:10", "shepherd extend 5m maths --profile anna")), "{granted}");
     let granted = daemon.run_text(&["grant", "--open-until", "20:00", "--entry", "maths"]);
     assert!(!granted.contains("still ends"), "{granted}");
 }
