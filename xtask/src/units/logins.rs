@@ -190,6 +190,8 @@ fn login_leaves_nothing(installation: &InstalledShepherd) -> Result<()> {
     root(installation, "loginctl enable-linger kid")?;
     begin_login(installation)?;
     wait_until_logged_in(installation)?;
+    let session = installation.launch("long")?;
+    installation.wait_for_program(&session)?;
     let as_kid = "setpriv --reuid=kid --regid=kid --init-groups env XDG_RUNTIME_DIR=/run/user/1000";
     root(installation, &format!("{as_kid} systemd-run --user --quiet sleep 4712"))?;
     // cron runs these jobs when it starts for the first time after the boot, which it recognises by the file.

@@ -30,6 +30,7 @@ impl DaemonService {
         };
         let missing_logins = accounts.missing_users(policy.named_logins());
         self.access = authority;
+        self.name_login_accounts(accounts);
         self.save_login_accounts();
         let of_entries = missing_logins.iter().map(|login| AccountResolveError::UnknownUser(login.clone()));
         let of_entries = of_entries.filter(|fault| !faults.contains(fault)).map(|fault| fault.to_string());

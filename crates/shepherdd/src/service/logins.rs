@@ -2,13 +2,13 @@
 
 mod adoption;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shepherd_api::{AuditKind, ClientRole, SessionSlot};
 use shepherd_core::policy::LoginWithoutDaemon;
 use shepherd_core::{LoginSupport, SessionRecord};
 use shepherd_host_api::{LoginEvent, LoginMonitor, LoginTerminal};
-use shepherd_ipc::{PeerAuthorizer as _, PeerCredentials, PinState};
+use shepherd_ipc::{PeerAuthorizer as _, PeerCredentials, PinState, SystemAccounts};
 use shepherd_util::{ClockReading, ProfileId};
 
 use super::DaemonService;
@@ -30,11 +30,13 @@ pub(crate) struct MachineLogins {
     pub(super) fault: Option<String>,
     /// The accounts whose login is being ended.
     ending: BTreeSet<u32>,
+    /// The names of accounts with a profile.
+    names: BTreeMap<u32, String>,
 }
 
 impl MachineLogins {
     pub(crate) fn new(monitor: Box<dyn LoginMonitor>) -> Self {
-        Self { monitor, terminals: None, fault: None, ending: BTreeSet::new() }
+        Self { monitor, terminals: None, fault: None, ending: BTreeSet::new(), names: BTreeMap::new() }
     }
 }
 
@@ -78,7 +80,7 @@ impl DaemonService {
             LoginEvent::Ended { uid } => {
                 tracing::info!(uid, "the login has ended");
                 self.logins.ending.remove(&uid);
-                self.end_login_session(uid, now);
+                self.finish_login(uid, now);
                 self.check_logins(now);
             }
             LoginEvent::Problem { detail } => {
@@ -100,6 +102,12 @@ impl DaemonService {
     fn profile_of_account(&self, uid: u32) -> Option<ProfileId> {
         let account = PeerCredentials { uid, gid: NO_GROUP, pid: None };
         self.access.authorize(&account, PinState::NotSet)?.profile
+    }
+
+    /// Remembers the names of the accounts that have a profile.
+    pub(super) fn name_login_accounts(&mut self, accounts: &SystemAccounts) {
+        let name = |uid: &u32| Some((*uid, accounts.user_name(*uid)?.to_owned()));
+        self.logins.names = self.access.profiles.keys().filter_map(name).collect();
     }
 
     /// Has the accounts written down that may not log in while no daemon runs.

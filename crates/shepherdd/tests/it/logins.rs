@@ -6,7 +6,7 @@ pub(crate) mod fake_logind;
 use std::time::Duration;
 
 use shepherd_api::{
-    AuditKind, Command, CommandReply, LoginAnswer, SessionCounting, SessionSlot, SessionView,
+    AuditKind, Command, CommandReply, LoginAnswer, ReasonCode, SessionCounting, SessionSlot, SessionView,
 };
 use shepherd_core::policy::TerminalState;
 
@@ -133,7 +133,7 @@ fn without_logind_nobody_whose_login_is_limited_may_log_in() {
     let fixture = daemon_with(&logind, "");
     wait_until("the daemon watches logind", || matches!(may_log_in(&fixture), LoginAnswer::Allowed { .. }));
     let reasons = |answer: LoginAnswer| match answer {
-        LoginAnswer::Refused { reasons, .. } => reasons.iter().map(|reason| reason.code()).collect(),
+        LoginAnswer::Refused { reasons, .. } => reasons.iter().map(ReasonCode::code).collect(),
         other => vec![if other == LoginAnswer::Unlimited { "unlimited" } else { "allowed" }],
     };
     drop(logind);

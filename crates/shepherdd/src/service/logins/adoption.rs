@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shepherd_api::SessionCounting;
+use shepherd_api::{SessionCounting, StopMode, StopRequester};
 use shepherd_core::policy::{LoginCounting, LoginEnd, LoginPolicy, PolicyEntry, TerminalState};
-use shepherd_core::{AdoptionDecision, AdoptionRequest, EngineReply, ExitInfo, SessionRecord};
+use shepherd_core::{AdoptionDecision, AdoptionRequest, EngineReply, ExitInfo, SessionRecord, StopRequest};
 use shepherd_host_api::{HostStopRequest, LoginStopRequest, LoginTerminal};
 use shepherd_util::{ClockReading, ProfileId, SessionId};
 
@@ -98,6 +98,37 @@ impl DaemonService {
     fn stop_login(&mut self, uid: u32, grace: Duration, end: LoginEnd) {
         self.logins.ending.insert(uid);
         self.logins.monitor.stop(LoginStopRequest { uid, grace, end });
+    }
+
+    /// Reports that a login was ended, and stops what Shepherd itself runs for the account, because its desktop is gone. A
+    /// login that was ended because it began against the rules has no session, and no say over these programs.
+    pub(super) fn finish_login(&mut self, uid: u32, now: ClockReading) {
+        let session = self.engine.login_session(&uid.to_string());
+        let end = session.map(|session| self.login_policy(session).end);
+        self.end_login_session(uid, now);
+        if end == Some(LoginEnd::Terminate) {
+            self.stop_programs_of(uid, now);
+        }
+    }
+
+    fn stop_programs_of(&mut self, uid: u32, now: ClockReading) {
+        let Some(name) = self.logins.names.get(&uid) else { return };
+        if !self.engine.capabilities().can_switch_user {
+            return;
+        }
+        let policy = self.engine.policy();
+        let runs_as = |session: &SessionRecord| {
+            let entry = policy.entry(&session.entry_id).filter(|entry| !entry.kind.is_login())?;
+            policy.system_account(entry, &session.profile)
+        };
+        let sessions = self.engine.sessions().iter().filter(|session| runs_as(session) == Some(name));
+        let programs: Vec<SessionId> = sessions.map(|session| session.session_id.clone()).collect();
+        let (by, mode) = (StopRequester::Policy, StopMode::Force);
+        let request = StopRequest { by, mode, actor: format!("{LOGIN_ACTOR} uid {uid}") };
+        for session_id in programs {
+            let outcome = self.engine.stop_session(&session_id, &request, now);
+            self.carry_out(outcome.effects, now);
+        }
     }
 
     /// Reports the end of a login to the engine, if there is a session for it.
