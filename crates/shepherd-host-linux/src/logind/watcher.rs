@@ -44,6 +44,8 @@ pub(super) struct LogindWatcher {
     stops: LoginStops,
     kills: (UnboundedSender<KillReport>, UnboundedReceiver<KillReport>),
     connection: ConnectionState,
+    /// The terminals as last reported. They hold while logind can't be asked: a login that is being ended keeps its grace.
+    reported: Vec<LoginTerminal>,
     /// True if the last report was that logind can't be asked.
     reported_unavailable: bool,
 }
@@ -82,6 +84,7 @@ impl LogindWatcher {
             stops,
             kills,
             connection: ConnectionState::Unwanted,
+            reported: Vec::new(),
             reported_unavailable: false,
         }
     }
@@ -163,7 +166,8 @@ impl LogindWatcher {
 
     fn report_terminals(&mut self) {
         self.reported_unavailable = false;
-        self.report(LoginEvent::Terminals(self.terminals()));
+        self.reported = self.terminals();
+        self.report(LoginEvent::Terminals(self.reported.clone()));
     }
 
     fn report(&self, event: LoginEvent) {
@@ -174,7 +178,7 @@ impl LogindWatcher {
     fn terminals(&self) -> Vec<LoginTerminal> {
         match &self.connection {
             ConnectionState::Open(connection) => connection.terminals(),
-            ConnectionState::Unwanted | ConnectionState::Broken { .. } => Vec::new(),
+            ConnectionState::Unwanted | ConnectionState::Broken { .. } => self.reported.clone(),
         }
     }
 
@@ -274,5 +278,31 @@ async fn wait_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shepherd_core::policy::{LoginEnd, TerminalState};
+
+    use super::*;
+
+    // S19.2
+    #[tokio::test]
+    async fn a_login_keeps_its_grace_while_logind_cannot_be_asked() {
+        const UID: u32 = 4_000_000_000;
+        let (_requests, received) = unbounded_channel();
+        let (sender, mut events) = unbounded_channel();
+        let mut watcher = LogindWatcher::new(LogindBus::System, received, sender);
+        let state = TerminalState { active: true, ..TerminalState::default() };
+        watcher.reported = vec![LoginTerminal { id: "2".to_owned(), uid: UID, state }];
+        watcher.lose_connection("the test says so");
+        assert!(matches!(events.try_recv(), Ok(LoginEvent::Unavailable { .. })));
+        let grace = Duration::from_secs(60);
+        let stop = LoginStopRequest { uid: UID, grace, end: LoginEnd::Terminate };
+        watcher.handle_request(LogindRequest::Stop(stop)).await;
+        watcher.carry_out_stops().await;
+        let due = watcher.stops.next_due().unwrap();
+        assert!(due > Instant::now() + grace / 2, "the login is being ended already");
     }
 }
