@@ -17,8 +17,12 @@ use crate::service::requests::random_id_bits;
 const LOGIN_HANDLE: &str = "login";
 
 impl DaemonService {
-    /// Looks at the logins again, because rules or time have changed.
+    /// Looks at the logins again, because rules or time have changed. While logind can't be asked, the last list may name
+    /// logins that are over, and no login is allowed: each would be ended again and again. The next list brings them back.
     pub(in crate::service) fn check_logins(&mut self, now: ClockReading) {
+        if self.logins.fault.is_some() {
+            return;
+        }
         if let Some(known) = self.logins.terminals.clone() {
             self.update_logins(Some(&known), now);
         }
