@@ -21,11 +21,12 @@ const MAX_ID: usize = 32;
 /// Words that can't be the id of anything in a policy.
 const RESERVED_IDS: [&str; 5] = ["all", "auto", "in", "none", "unlimited"];
 
-/// Splits an answer with several parts, such as "Anna, Ben and Cleo".
+/// Splits an answer with several parts, such as "Anna, Ben and Cleo" or "Anna und Ben".
 pub(super) fn split_list(answer: &str) -> impl Iterator<Item = &str> {
     answer
         .split([',', ';'])
         .flat_map(|part| part.split(" and "))
+        .flat_map(|part| part.split(" und "))
         .map(str::trim)
         .filter(|part| !part.is_empty())
 }
@@ -140,8 +141,8 @@ fn check_login<P: AnswerSource>(
     let near = closest(answer, machine.accounts.person_names());
     let meant = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
     prompt.complain(&format!("There is no login `{answer}` on this computer.{meant}"));
-    prompt.say(&format!("    `sudo adduser {answer}` creates it, also later."));
-    Ok(prompt.ask_yes("Keep it?", near.is_none())?.then(|| answer.to_owned()))
+    prompt.say(&format!("    You can create it now or later: `sudo adduser {answer}`"));
+    Ok(prompt.ask_yes("Use this name?", near.is_none())?.then(|| answer.to_owned()))
 }
 
 pub(super) fn ask_bedtimes(
@@ -149,7 +150,7 @@ pub(super) fn ask_bedtimes(
     prompt: &mut impl AnswerSource,
 ) -> Result<Vec<ChildAnswers>, ShepherdCliError> {
     prompt.start_question(3, "Bedtime");
-    prompt.say("  From when until when is everything closed at night? none is no bedtime.");
+    prompt.say("  From when until when is everything closed at night? none means no bedtime.");
     let mut usual = ["20:00-07:00".to_owned(), "21:30-08:00".to_owned()];
     for child in &mut children {
         let name = escape_label(&child.label);

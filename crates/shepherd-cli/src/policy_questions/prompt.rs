@@ -77,8 +77,8 @@ pub(super) trait AnswerSource {
             let typed = self.read_answer(&format!("  {question} [{shown}] "))?;
             match typed.to_lowercase().as_str() {
                 "" => return Ok(default),
-                "y" | "yes" => return Ok(true),
-                "n" | "no" => return Ok(false),
+                "y" | "yes" | "j" | "ja" => return Ok(true),
+                "n" | "no" | "nein" => return Ok(false),
                 _ => self.complain("Please type y or n."),
             }
         }

@@ -19,7 +19,7 @@ const MAX_WARNING: Duration = Duration::from_hours(2);
 
 pub(super) fn ask_minutes(prompt: &mut impl AnswerSource) -> Result<PlayTime, ShepherdCliError> {
     prompt.start_question(4, "Minutes a day");
-    prompt.say("  How long may each child play a day, all games together? none is no limit.");
+    prompt.say("  How long may each child play a day, all games together? none means no limit.");
     let weekdays = prompt
         .ask("Minutes from Monday to Friday", Some("60"), |answer, prompt| check_minutes(answer, prompt))?;
     // Half as much again, in steps of five minutes.
@@ -48,10 +48,11 @@ fn check_minutes<P: AnswerSource>(
     }
 }
 
-/// Parses whole minutes, or a time with units.
+/// Parses whole minutes, also with "min" after them, or a time with units.
 fn parse_minutes(answer: &str) -> Option<Duration> {
+    let number = answer.strip_suffix("min").unwrap_or(answer).trim_end();
     let minutes =
-        answer.parse::<u64>().ok().and_then(|minutes| minutes.checked_mul(60)).map(Duration::from_secs);
+        number.parse::<u64>().ok().and_then(|minutes| minutes.checked_mul(60)).map(Duration::from_secs);
     let compact: String = answer.split_whitespace().collect();
     minutes.or_else(|| parse_duration(&compact).ok()).filter(|time| !time.is_zero())
 }
@@ -131,7 +132,7 @@ fn choose_program<P: AnswerSource>(
     if !machine.programs.has_program(&program) {
         let shown = escape_label(&program);
         prompt.complain(&format!("There is no program `{shown}` on this computer."));
-        if !prompt.ask_yes("Keep it, to be installed later?", false)? {
+        if !prompt.ask_yes("Use it, and install it later?", false)? {
             return Ok(None);
         }
     }
@@ -162,7 +163,7 @@ fn print_choice<'l>(labels: impl Iterator<Item = &'l str>, prompt: &mut impl Ans
 pub(super) fn ask_warnings(prompt: &mut impl AnswerSource) -> Result<Vec<Duration>, ShepherdCliError> {
     prompt.start_question(8, "Notifications");
     prompt.say("  Your children see a notification before a program is ended, also at bedtime.");
-    prompt.ask("How many minutes before? none for none at all", Some("10, 5, 1"), |answer, prompt| {
+    prompt.ask("How many minutes before? Or none", Some("10, 5, 1"), |answer, prompt| {
         if answer.eq_ignore_ascii_case("none") {
             return Ok(Some(Vec::new()));
         }

@@ -120,7 +120,14 @@ fn any_valid_answers_make_a_valid_policy() {
         let lines: Vec<&str> = names.into_iter().chain([""]).chain(nights).chain(rest).collect();
         policy(&lines);
     }
-    for minutes in [["none", "none"], ["1", "1440"], ["1h30m", "none"], ["1 h", "24h"], ["600", "5"]] {
+    for minutes in [
+        ["none", "none"],
+        ["1", "1440"],
+        ["1h30m", "none"],
+        ["1 h", "24h"],
+        ["600", "5"],
+        ["45 min", "90min"],
+    ] {
         let [weekdays, weekends] = minutes;
         let lines = ["Anna", "", "", "", weekdays, weekends, "1 and 2", "1 2", "", "", "120, 0h1m 5"];
         let text = policy(&lines);
@@ -131,9 +138,9 @@ fn any_valid_answers_make_a_valid_policy() {
 #[test]
 fn names_in_any_script_and_programs_of_any_kind_are_kept() {
     let text = policy(&[
-        "Jürgen K., Анна, None",
+        "Jürgen K., Анна und None",
         "jk",
-        "y",
+        "ja",
         "anna",
         "n3",
         "y",

@@ -89,7 +89,7 @@ fn eight_answers_at_a_terminal_replace_the_rules_and_set_a_pin() {
     questions.wait_for_text("Write new rules? [y/N]");
     answer(&questions, "y", "1/8 Children");
     answer(&questions, "Zoe", "Zoe's login [");
-    answer(&questions, "zoe-no-such-login", "Keep it?");
+    answer(&questions, "zoe-no-such-login", "Use this name?");
     answer(&questions, "y", "3/8 Bedtime");
     answer(&questions, "", "weekends (Friday and Saturday) [21:30-08:00]");
     answer(&questions, "none", "4/8 Minutes a day");
