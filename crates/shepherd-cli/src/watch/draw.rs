@@ -152,7 +152,7 @@ fn session_lines(
     }
     let Some(state) = state else { return lines };
     if state.sessions.is_empty() && state.clock_trusted {
-        lines.push(Line::from("Nothing is running."));
+        lines.push(Line::from(model.display.catalogue().nothing_running()));
         lines.push(styled_line(TextTone::Faint, &truncate("Choose an entry and press Enter.", width)));
     } else if state.sessions.is_empty() {
         let problem = "The clock was set back, so nothing can be launched.";
@@ -163,7 +163,7 @@ fn session_lines(
     for session in &state.sessions {
         let child = humanize::profile_name(&session.profile, &model.display);
         lines.push(session_line(session, &child, &model.display, width));
-        lines.extend(countdown_line(session, state.at, width));
+        lines.extend(countdown_line(session, state.at, &model.display, width));
         if let Some((tone, warning)) = model.warnings.get(&session.session_id) {
             lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
         }
@@ -187,11 +187,18 @@ fn session_line(
     ])
 }
 
-fn countdown_line(session: &SessionView, now: Timestamp, width: usize) -> Option<Line<'static>> {
+fn countdown_line(
+    session: &SessionView,
+    now: Timestamp,
+    display: &DisplaySettings,
+    width: usize,
+) -> Option<Line<'static>> {
     if session.phase == SessionPhase::Expiring {
         return Some(styled_line(TextTone::Warn, "stopping …"));
     }
-    let Some(remaining) = session.remaining else { return Some(Line::from("no time limit")) };
+    let Some(remaining) = session.remaining else {
+        return Some(Line::from(display.catalogue().no_time_limit()));
+    };
     let Millis(left) = remaining;
     let share = remaining_fraction(session, remaining, now);
     let colour = match share {
