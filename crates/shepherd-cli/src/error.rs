@@ -180,8 +180,10 @@ impl ShepherdCliError {
                     "{how}; `shepherd policy init ./policy.toml` writes an example elsewhere"
                 ));
             }
-            Self::AmbiguousName { ids, .. } => {
-                return Some(format!("use an id instead: `{}`", ids.join("`, `")));
+            Self::AmbiguousName { what, ids, .. } => {
+                let child =
+                    if *what == "running programs" { "add `--profile` and the child, or " } else { "" };
+                return Some(format!("{child}use an id instead: `{}`", ids.join("`, `")));
             }
             _ => self.fixed_help().or_else(|| self.sudo_help())?,
         };

@@ -217,7 +217,7 @@ fn find_session(
             find_by_prefix("running program", "status", which, ids).map(Some)
         }
         [..] => Err(ShepherdCliError::AmbiguousName {
-            what: "sessions",
+            what: "running programs",
             given: which.to_owned(),
             ids: named.iter().map(ToString::to_string).collect(),
         }),
