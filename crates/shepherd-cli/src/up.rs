@@ -15,7 +15,9 @@ use crate::policy::write_starter_policy;
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  shepherd up\n  shepherd up --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock\n\n\
-                  Stop it with Ctrl-C or SIGTERM. To run it as a service: `systemctl enable --now shepherdd`."
+                  Stop it with Ctrl-C or SIGTERM. A running program then goes on, and the next `shepherd up` takes it \
+                  over, unless the policy has `on_shutdown = \"end-sessions\"`. To run it as a service: `systemctl enable --now \
+                  shepherdd`."
 )]
 pub(crate) struct UpArgs {
     /// Policy file; a starter policy is written if the file does not exist
