@@ -200,7 +200,8 @@ impl HouseholdSimulation {
             StopDecision::Stop { .. } => {
                 self.model.session.as_mut().unwrap().end_requested = true;
                 self.sync_store();
-                if self.rng.percent(70) {
+                // With a broken store, nobody could know how long a program ignored the request.
+                if self.rng.percent(70) || matches!(self.store, SimulatedStore::Broken { .. }) {
                     self.exit();
                 }
             }

@@ -153,11 +153,13 @@ impl HouseholdSimulation {
             // The program may have started right after the launch.
             feared += at.mono.total_since(session.started);
         }
-        if self.rng.percent(20) {
+        let left = session.ends.remaining(session.charged_to);
+        // Without a heartbeat, an end and a trusted clock, nothing shows how long the program ran.
+        let is_measurable = left.is_some() || !self.model.is_clock_behind(at);
+        if self.rng.percent(20) && is_measurable {
             self.world.store.heartbeat =
                 self.rng.random_option(50, |_| DaemonHeartbeat { boot: boot(77), at });
-            let left = session.ends.remaining(session.charged_to).unwrap_or(UNLIMITED_RUN);
-            feared += left.max(session.stop_grace);
+            feared += left.unwrap_or(UNLIMITED_RUN).max(session.stop_grace);
         }
         feared
     }

@@ -81,6 +81,10 @@ impl ReferenceModel {
         self.terms.policy.rules().clock_tolerance
     }
 
+    pub(super) fn is_clock_behind(&self, now: ClockReading) -> bool {
+        self.clock.is_behind(now, self.tolerance())
+    }
+
     fn day(&self, now: ClockReading) -> Day {
         self.clock.day(now, &self.terms.zone)
     }
@@ -202,7 +206,7 @@ impl ReferenceModel {
     /// Checks an approved launch against the rules, as far as the model knows them.
     pub(super) fn check_approval(&mut self, child: usize, entry: usize, now: ClockReading) {
         let (time, day, terms) = (self.clock.time(now), self.day(now), &self.terms);
-        assert!(!self.clock.is_behind(now, self.tolerance()), "the clock is behind, and yet it was approved");
+        assert!(!self.is_clock_behind(now), "the clock is behind, and yet it was approved");
         let rules = terms.entry(entry).expect("it is in the policy");
         let held = self.grants.iter().filter(|grant| grant.revoked_at.is_none() && grant.is_valid_at(time));
         assert!(terms.is_open(child, entry, time, held.clone()), "it is closed");

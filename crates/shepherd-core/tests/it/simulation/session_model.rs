@@ -325,13 +325,15 @@ impl SimulatedSession {
         self.left = left;
     }
 
-    /// Returns the extra time that the session has certainly used, beyond the ordinary limits of a run.
+    /// Returns the extra time that the session has certainly used, beyond the ordinary limits of a run. A machine that
+    /// sleeps past the end of a session uses none.
     pub(super) fn used_extra_time(&self, terms: &PolicyTerms) -> Vec<(GrantId, Duration)> {
+        let counted = self.counted.min(self.played.awake());
         let beyond = |terms: &PolicyTerms| {
-            let max_run = terms.entry(self.entry).and_then(|rules| rules.limits.max_run);
-            let beyond_run = max_run.map(|max_run| self.counted.saturating_sub(max_run));
+            let max_run = terms.entry(self.entry).and_then(|entry| entry.limits.max_run);
+            let beyond_run = max_run.map(|max_run| counted.saturating_sub(max_run));
             let breaks = terms.policy.rules().breaks;
-            let beyond_break = breaks.map(|rule| (self.in_row + self.counted).saturating_sub(rule.after));
+            let beyond_break = breaks.map(|rule| (self.in_row + counted).saturating_sub(rule.after));
             beyond_run.max(beyond_break).unwrap_or_default()
         };
         // The rules may have changed since the session was planned.
