@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use shepherd_api::{ReasonCode, SessionCounting, SessionSlot, StopMode, StopRequester};
-use shepherd_core::policy::{BreakRule, DailyQuota, EarningRule, EntrySlot, Policy, PolicyEntry, Profile};
+use shepherd_core::policy::{
+    BreakRule, DailyQuota, EarningRule, EntrySlot, Policy, PolicyEntry, PolicyRules, Profile,
+};
 use shepherd_core::{
     AdoptionDecision, AdoptionRequest, CoreEvent, ExitInfo, LaunchDecision, SessionLiveness, StopRequest,
     UsageCounter,
@@ -33,11 +35,16 @@ fn on_budget(mut entry: PolicyEntry, budgets: &[&str]) -> PolicyEntry {
 
 /// Returns a policy of Anna and Ben, with an hour of screen time a day each.
 fn family(entries: Vec<PolicyEntry>) -> Policy {
+    family_with(entries, |_| {})
+}
+
+fn family_with(entries: Vec<PolicyEntry>, change: impl FnOnce(&mut PolicyRules)) -> Policy {
     policy_with(entries, |rules| {
         let profile =
             |id: &str| (id.parse().unwrap(), Profile { label: id.to_owned(), accounts: Vec::new() });
         rules.profiles = ["anna", "ben"].map(profile).into();
         rules.budgets = [("screen".parse().unwrap(), budget(hours(1)))].into();
+        change(rules);
     })
 }
 
@@ -162,7 +169,7 @@ fn sessions_that_overlap_in_part_use_the_time_of_either() {
 fn time_in_a_row_counts_once_and_goes_on_in_the_other_session() {
     let rules = family(vec![entry("game"), background("music")]).rules().clone();
     let breaks = Some(BreakRule { after: hours(1), length: minutes(15) });
-    let policy = Policy::new(shepherd_core::policy::PolicyRules { breaks, ..rules }).unwrap();
+    let policy = Policy::new(PolicyRules { breaks, ..rules }).unwrap();
     let mut world = EngineHarness::new(policy, MONDAY_NOON);
     let game = world.launch_for("game", "anna").session_id;
     world.run_for(minutes(20));
@@ -286,7 +293,7 @@ fn shared_time_that_others_used_meanwhile_is_gone() {
 fn a_pause_as_long_as_the_break_is_the_break() {
     let rules = family(vec![entry("game")]).rules().clone();
     let breaks = Some(BreakRule { after: hours(1), length: minutes(15) });
-    let policy = Policy::new(shepherd_core::policy::PolicyRules { breaks, ..rules }).unwrap();
+    let policy = Policy::new(PolicyRules { breaks, ..rules }).unwrap();
     for (pause, expected) in [(minutes(14), minutes(10)), (minutes(15), hours(1))] {
         let mut world = EngineHarness::new(policy.clone(), MONDAY_NOON);
         let game = world.launch_for("game", "anna").session_id;
