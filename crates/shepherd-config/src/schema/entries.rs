@@ -37,7 +37,7 @@ fn login() -> [SchemaKey; 4] {
         (
             "counts",
             one_of(
-                "login: time that counts: while in the foreground (\"active\"), while also not locked (\"unlocked\"), or until the log-out (\"always\"). Default: \"unlocked\".",
+                "login: time that counts: while in the foreground (\"active\"), while also not locked (\"unlocked\"), or until the log-out (\"always\"). Default: \"active\".",
                 &LOGIN_COUNTING.map(|(word, _)| word),
             ),
         ),

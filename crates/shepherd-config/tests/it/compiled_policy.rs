@@ -71,7 +71,7 @@ fn a_driver_gets_its_settings_as_they_are_written_and_memory_in_mebibytes() {
 
 // S19.2
 #[test]
-fn a_login_counts_while_unlocked_and_ends_the_whole_login_unless_it_says_otherwise() {
+fn a_login_counts_while_active_and_ends_the_whole_login_unless_it_says_otherwise() {
     let login = |lines: &str| {
         let policy = policy(&format!(
             "[defaults]\nuser = \"kid\"\nstop_grace = \"20s\"\nresources = {{ memory = \"2GiB\" }}\n\
@@ -83,6 +83,8 @@ fn a_login_counts_while_unlocked_and_ends_the_whole_login_unless_it_says_otherwi
     };
     let usual = login("");
     assert!(usual.kind.is_login());
+    // A child's own program can pretend that the screen is locked.
+    assert_eq!(usual.run.login.counts, LoginCounting::Active);
     assert_eq!((usual.kind.clone(), usual.kind.name()), (EntryKind::login(), "login"));
     // Of the settings for programs, a login has only the grace period.
     let stop_grace = Some(Duration::from_secs(20));

@@ -35,10 +35,11 @@ pub struct TerminalState {
 /// The time for which a login counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoginCounting {
-    /// While it is in the foreground, also while the screen is locked.
-    Active,
-    /// While it is in the foreground and the screen is not locked.
+    /// While it is in the foreground, also while the screen is locked. The kernel switches the foreground, so no program
+    /// of the account can pretend.
     #[default]
+    Active,
+    /// While it is in the foreground and the screen is not locked, as far as the account's own desktop tells.
     Unlocked,
     /// Until the log-out.
     Always,

@@ -228,6 +228,7 @@ mod tests {
     #[test]
     fn a_login_counts_if_one_of_its_terminals_does() {
         use SessionCounting::{Active, Idle, Stopped};
+        let unlocked = LoginPolicy { counts: LoginCounting::Unlocked, ..LoginPolicy::default() };
         for (words, expected) in [
             (&["a"][..], Active),
             (&["al"], Stopped),
@@ -236,9 +237,11 @@ mod tests {
             (&["ai", "a"], Active),
             (&[], Stopped),
         ] {
-            let counting = login_counting(LoginPolicy::default(), states(words).into_iter());
+            let counting = login_counting(unlocked, states(words).into_iter());
             assert_eq!(counting, expected, "{words:?}");
         }
+        let usual = login_counting(LoginPolicy::default(), states(&["al"]).into_iter());
+        assert_eq!(usual, Active, "a screen that says that it is locked");
     }
 
     // S19.4
