@@ -128,6 +128,9 @@ fn only_an_answer_of_no_refuses_a_log_in() {
     let configuration = std::fs::read_to_string(file).unwrap();
     let lines: Vec<&str> = configuration.lines().filter_map(|line| line.strip_prefix('\t')).collect();
     let [people, ask, refuse] = lines.as_slice() else { panic!("{lines:?}") };
+    // The lines of sssd (128) end the check for every account in /etc/passwd, so ours have to come first.
+    let priority = configuration.lines().find_map(|line| line.strip_prefix("Priority: ")).unwrap();
+    assert!(priority.parse::<u32>().unwrap() > 128, "{priority}");
     assert_eq!(*people, "[success=2 default=ignore]\tpam_succeed_if.so quiet uid < 1000");
     assert_eq!(*refuse, "requisite\tpam_succeed_if.so quiet uid < 0");
     let (control, command) = ask.split_once("\tpam_exec.so quiet seteuid stdout /bin/sh -c [").unwrap();
