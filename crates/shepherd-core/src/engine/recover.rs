@@ -267,9 +267,11 @@ impl CoreEngine {
                 let passed =
                     Duration::try_from(self.effective_time(now).duration_since(last)).unwrap_or_default();
                 let passed = passed.saturating_add(tolerance);
+                // An untrusted clock doesn't show how much time has passed, nor does one that wasn't trusted before the
+                // reboot and hasn't reached the last known time.
+                let shows_passed = self.clock_behind(now.wall).is_none() && last <= self.effective_time(now);
                 let lost = match left {
-                    // An untrusted clock doesn't show how much time has passed.
-                    Some(left) if self.clock_behind(now.wall).is_some() => left,
+                    Some(left) if !shows_passed => left,
                     Some(left) => left.min(passed),
                     None => passed,
                 };

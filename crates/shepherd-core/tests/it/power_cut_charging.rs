@@ -172,3 +172,17 @@ fn play_in_time_that_was_granted_in_advance_is_charged_if_the_longer_end_was_not
         );
     }
 }
+
+#[test]
+fn unseen_play_is_charged_although_a_clock_that_was_set_back_has_caught_up() {
+    // S4.5, S9.2b: the clock isn't trusted while the session is charged, but it is when the machine starts again.
+    let mut world = EngineHarness::new(policy(vec![entry_with_max_run(hours(1))]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(1));
+    world.move_wall(SignedDuration::from_mins(-60));
+    world.run_for(minutes(40));
+    world.clock.advance(minutes(15));
+    let shows = world.now().wall;
+    power_cut_without_heartbeat(&mut world, shows);
+    assert!(world.used("game") >= minutes(56), "{:?} of 56 minutes", world.used("game"));
+}
