@@ -89,6 +89,10 @@ impl PolicyLabels {
         self.entries.get(entry_id).map(String::as_str)
     }
 
+    pub(crate) fn has_several_profiles(&self) -> bool {
+        self.profiles.len() > 1
+    }
+
     pub(crate) fn profile(&self, profile: &ProfileId) -> Option<&str> {
         self.profiles.get(profile).map(String::as_str)
     }

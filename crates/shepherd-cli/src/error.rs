@@ -57,6 +57,8 @@ pub(crate) enum ShepherdCliError {
     UnknownName { what: &'static str, given: String, help: String },
     #[error("several {what} are called `{given}`")]
     AmbiguousName { what: &'static str, given: String, ids: Vec<String> },
+    #[error("several children run `{given}`")]
+    AmbiguousChild { given: String, profiles: Vec<String> },
     #[error("nothing is running for this child")]
     NothingRuns,
     #[error("there are no rules in force")]
@@ -180,10 +182,11 @@ impl ShepherdCliError {
                     "{how}; `shepherd policy init ./policy.toml` writes an example elsewhere"
                 ));
             }
-            Self::AmbiguousName { what, ids, .. } => {
-                let child =
-                    if *what == "running programs" { "add `--profile` and the child, or " } else { "" };
-                return Some(format!("{child}use an id instead: `{}`", ids.join("`, `")));
+            Self::AmbiguousChild { profiles, .. } => {
+                return Some(format!("add `--profile {}`", profiles.join("` or `--profile ")));
+            }
+            Self::AmbiguousName { ids, .. } => {
+                return Some(format!("use an id instead: `{}`", ids.join("`, `")));
             }
             _ => self.fixed_help().or_else(|| self.sudo_help())?,
         };
@@ -268,6 +271,7 @@ impl ShepherdCliError {
             | Self::AmbiguousId { .. }
             | Self::UnknownName { .. }
             | Self::AmbiguousName { .. }
+            | Self::AmbiguousChild { .. }
             | Self::NothingRuns
             | Self::NoPolicy
             | Self::NoBedtime

@@ -36,7 +36,7 @@ impl EventFormatter {
     /// Creates a formatter for the later events of a session.
     pub(crate) fn for_session(session: &SessionView) -> Self {
         let mut formatter = Self::default();
-        formatter.remember_label(session);
+        formatter.remember(session, escape_label(&session.label));
         formatter
     }
 
@@ -53,17 +53,17 @@ impl EventFormatter {
     ) -> Option<(TextTone, &'static str, String)> {
         Some(match &event.kind {
             EventKind::SessionLaunching { session } => {
-                (TextTone::Faint, "▷", format!("{} is starting", self.remember_label(session)))
+                (TextTone::Faint, "▷", format!("{} is starting", self.remember_label(session, display)))
             }
             EventKind::SessionStarted { session } => {
                 let most = session.remaining.map_or_else(
                     || "with no time limit".to_owned(),
                     |left| format!("for up to {}", humanize::duration(left)),
                 );
-                (TextTone::Good, "▶", format!("{} is running, {most}", self.remember_label(session)))
+                (TextTone::Good, "▶", format!("{} is running, {most}", self.remember_label(session, display)))
             }
             EventKind::WarningIssued { session, severity, message, .. } => {
-                self.remember_label(session);
+                self.remember_label(session, display);
                 (severity_tone(*severity), "!", escape_label(message))
             }
             EventKind::DeadlineChanged { session } => {
@@ -71,10 +71,10 @@ impl EventFormatter {
                     || "no time limit".to_owned(),
                     |left| format!("{} left", humanize::duration(left)),
                 );
-                (TextTone::Good, "↔", format!("{} now has {left}", self.remember_label(session)))
+                (TextTone::Good, "↔", format!("{} now has {left}", self.remember_label(session, display)))
             }
             EventKind::SessionExpired { session, end } => {
-                let label = self.remember_label(session);
+                let label = self.remember_label(session, display);
                 if let Some(known) = self.sessions.get_mut(&session.session_id) {
                     known.stop_began = Some(event.at);
                 }
@@ -143,8 +143,17 @@ impl EventFormatter {
         })
     }
 
-    fn remember_label(&mut self, session: &SessionView) -> String {
+    /// Returns the label of a session, with the child's if the household has several children.
+    fn remember_label(&mut self, session: &SessionView, display: &DisplaySettings) -> String {
         let label = escape_label(&session.label);
+        let label = match display.labels.has_several_profiles() {
+            true => format!("{}: {label}", humanize::profile_name(&session.profile, display)),
+            false => label,
+        };
+        self.remember(session, label)
+    }
+
+    fn remember(&mut self, session: &SessionView, label: String) -> String {
         self.sessions.entry(session.session_id.clone()).or_default().label.clone_from(&label);
         label
     }

@@ -1,5 +1,6 @@
 //! `shepherd launch`, `stop` and `extend`: commands for running sessions.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -208,18 +209,24 @@ fn find_session(
     let is_named = |session: &&SessionView| {
         session.entry_id.as_str() == which || session.label.eq_ignore_ascii_case(which)
     };
-    let named: Vec<SessionId> =
-        sessions.iter().filter(is_named).map(|session| session.session_id.clone()).collect();
+    let named: Vec<&SessionView> = sessions.iter().filter(is_named).collect();
     match named.as_slice() {
-        [session_id] => Ok(Some(session_id.clone())),
+        [session] => Ok(Some(session.session_id.clone())),
         [] => {
             let ids = sessions.into_iter().map(|session| session.session_id);
             find_by_prefix("running program", "status", which, ids).map(Some)
         }
-        [..] => Err(ShepherdCliError::AmbiguousName {
-            what: "running programs",
-            given: which.to_owned(),
-            ids: named.iter().map(ToString::to_string).collect(),
+        [first, ..] => Err(if named.iter().all(|session| session.profile == first.profile) {
+            let id = |session: &&SessionView| humanize::short_id(session.session_id.as_str()).to_owned();
+            let ids = named.iter().map(id).collect();
+            ShepherdCliError::AmbiguousName { what: "running programs", given: which.to_owned(), ids }
+        } else {
+            let profiles: BTreeSet<String> =
+                named.iter().map(|session| session.profile.to_string()).collect();
+            ShepherdCliError::AmbiguousChild {
+                given: which.to_owned(),
+                profiles: profiles.into_iter().collect(),
+            }
         }),
     }
 }

@@ -212,6 +212,5 @@ fn a_parent_sees_all_children_and_answers_their_requests() {
     terminal.wait_for_text("▶ Racing · running · Ben");
     terminal.wait_for_text("▶ Ben: Racing");
     terminal.press("S");
-    // The line of Anna's entry says "when Racing has ended" before that.
-    terminal.wait_for_text("■ Racing has ended: ");
+    terminal.wait_for_text("■ Ben: Racing has ended: ");
 }

@@ -21,4 +21,6 @@ mod pam_check;
 #[cfg(test)]
 mod pin_and_refusals;
 #[cfg(test)]
+mod several_sessions;
+#[cfg(test)]
 mod support;

@@ -20,7 +20,7 @@ const HELP: [&str; 13] = [
     "w           show every rule for the entry",
     "r           ask your parents for time",
     "a           answer a request for time (parents)",
-    "s           stop the chosen program, or the only one that runs",
+    "s           stop the entry, or what else this child runs",
     "S           kill it at once",
     "Ctrl-L      draw the view again, after other text has spoilt it",
     "q Ctrl-C    quit",

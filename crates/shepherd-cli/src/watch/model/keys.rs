@@ -1,7 +1,9 @@
 //! Keys of the live view.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use shepherd_api::{AdminPin, MAX_PIN_LENGTH, StopMode, TimeRequestDecision, TimeRequestView};
+use shepherd_api::{
+    AdminPin, DaemonStateSnapshot, MAX_PIN_LENGTH, StopMode, TimeRequestDecision, TimeRequestView,
+};
 use ward_terminal::{TextTone, escape_label};
 
 use super::{DEFAULT_REQUEST_MINUTES, LiveViewAction, LiveViewModel, LiveViewPopup};
@@ -54,9 +56,26 @@ impl LiveViewModel {
         LiveViewAction::Nothing
     }
 
-    /// Stops the session of the selected entry. If it doesn't run, the daemon chooses the session.
-    fn stop_key(&self, mode: StopMode) -> LiveViewAction {
-        LiveViewAction::Send(vec![LiveViewRequest::Stop(mode, self.selected_session())])
+    /// Stops the session of the selected entry. If it doesn't run, another session of the same child is stopped; without
+    /// several children, the daemon chooses.
+    fn stop_key(&mut self, mode: StopMode) -> LiveViewAction {
+        let selected = self.selected_session();
+        let child = self.entries.get(self.selected).and_then(|entry| entry.child.as_ref());
+        let Some(child) = child.filter(|_| selected.is_none()) else {
+            return LiveViewAction::Send(vec![LiveViewRequest::Stop(mode, selected)]);
+        };
+        let mut sessions = self.sessions_at(self.display.now);
+        sessions.retain(|session| session.profile == child.profile);
+        match DaemonStateSnapshot::primary_session(&sessions) {
+            Some(session) => {
+                LiveViewAction::Send(vec![LiveViewRequest::Stop(mode, Some(session.session_id.clone()))])
+            }
+            None => {
+                let notice = format!("Nothing is running for {}.", escape_label(&child.label));
+                self.notice = Some((TextTone::Faint, notice));
+                LiveViewAction::Nothing
+            }
+        }
     }
 
     /// Handles keys that act on the selected entry.
