@@ -81,9 +81,6 @@ impl RefusedCommand {
                 "`shepherd log` without an id shows the latest session; an administrator finds others with `shepherd \
                  audit list`"
             }
-            ErrorCode::SeveralSessions => {
-                "add the entry to the command, or the child with `--profile`; `shepherd status` shows what runs"
-            }
             ErrorCode::NoSession => "`shepherd list` shows what can be launched",
             ErrorCode::SeveralSessions => {
                 "add the program or the child to the command, such as `tuxmath` or `--profile anna`"

@@ -50,10 +50,7 @@ fn stop_ends_the_named_session_and_no_other() {
     for command in [&["stop"][..], &["extend", "5m"]] {
         let unclear = refusal(&daemon, command);
         assert!(unclear.contains("Racing of Anna") && unclear.contains("Film of Ben"), "{unclear}");
-        assert!(
-            unclear.contains("help: add the entry to the command, or the child with `--profile`"),
-            "{unclear}"
-        );
+        assert!(unclear.contains("help: add the program or the child to the command"), "{unclear}");
     }
     assert_eq!(running(&daemon).len(), 3);
     daemon.run_text(&["stop", "Film"]);

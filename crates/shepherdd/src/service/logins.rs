@@ -15,6 +15,10 @@ use super::DaemonService;
 use super::file_reads::FileReadRequest;
 use crate::login_accounts::LoginAccounts;
 
+/// The first uid that can be a person's. PAM asks about no account below it (`packaging/pam-configs`), so the daemon ends no
+/// login of one either.
+const FIRST_UID_OF_PEOPLE: u32 = 1000;
+
 /// A group that no account has, for an account whose group isn't known.
 const NO_GROUP: u32 = u32::MAX;
 
@@ -90,9 +94,12 @@ impl DaemonService {
         }
     }
 
-    /// Returns the profile whose time a login of this account uses. There is none for root, administrators and accounts
-    /// without a profile, which are never limited.
+    /// Returns the profile whose time a login of this account uses. There is none for root, administrators, accounts of
+    /// the system and accounts without a profile, which are never limited.
     pub(in crate::service) fn limited_profile(&self, uid: u32, gid: Option<u32>) -> Option<ProfileId> {
+        if uid < FIRST_UID_OF_PEOPLE {
+            return None;
+        }
         let account = PeerCredentials { uid, gid: gid.unwrap_or(NO_GROUP), pid: None };
         let permissions = self.access.authorize(&account, PinState::NotSet)?;
         permissions.profile.filter(|_| permissions.role != ClientRole::Admin)
