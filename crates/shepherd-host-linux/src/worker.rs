@@ -1,6 +1,6 @@
 //! The worker: the one thread that watches all running programs and stops them. It sleeps unless something happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ const KILL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 const WAKE_TOKEN: u64 = 0;
 /// The epoll token of the timer.
 const TIMER_TOKEN: u64 = 1;
-/// The epoll token of all trees, because every wake-up checks all of them.
-const TREE_TOKEN: u64 = 2;
+/// The epoll token of the first tree; the others follow.
+const FIRST_TREE_TOKEN: u64 = 2;
 
 pub(crate) struct SessionWorker {
     supervisor: Arc<Supervisor>,
@@ -47,6 +47,9 @@ pub(crate) struct SessionWorker {
     epoll: OwnedFd,
     timer: StepTimer,
     sessions: BTreeMap<SessionId, WorkerSession>,
+    /// The sessions of the trees that are watched, by epoll token.
+    watched: BTreeMap<u64, SessionId>,
+    next_token: u64,
     /// The sessions whose last event has been sent.
     ended: EndedSessions,
 }
@@ -63,8 +66,17 @@ impl SessionWorker {
         epoll::add(&epoll, channels.inbox.wake_fd(), token, epoll::EventFlags::IN)?;
         let timer = StepTimer::new()?;
         epoll::add(&epoll, timer.as_fd(), epoll::EventData::new_u64(TIMER_TOKEN), epoll::EventFlags::IN)?;
-        let (sessions, ended) = (BTreeMap::new(), EndedSessions::default());
-        let worker = Self { supervisor, unresolved, channels, epoll, timer, sessions, ended };
+        let worker = Self {
+            supervisor,
+            unresolved,
+            channels,
+            epoll,
+            timer,
+            sessions: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            next_token: FIRST_TREE_TOKEN,
+            ended: EndedSessions::default(),
+        };
         Builder::new().name("host-worker".into()).spawn(move || worker.run())
     }
 
@@ -78,7 +90,7 @@ impl SessionWorker {
                 }
                 self.handle_message(message);
             }
-            self.update_sessions();
+            self.update_sessions(&woken);
         }
     }
 
@@ -91,7 +103,7 @@ impl SessionWorker {
         let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         woken.clear();
-        // `EINTR` is harmless: every wake-up re-checks all sessions.
+        // `EINTR` is harmless: descriptors stay readable until their sessions were updated.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(woken), timeout.as_ref());
         if woken.iter().any(|event| event.data.u64() == WAKE_TOKEN) {
             self.channels.inbox.clear_wake();
@@ -187,7 +199,9 @@ impl SessionWorker {
         // Before the event is sent: its receiver may ask at once to show the session's window.
         self.channels.window_notifier.session_running(session_id, &running.tree);
         self.emit(event);
-        let data = epoll::EventData::new_u64(TREE_TOKEN);
+        let data = epoll::EventData::new_u64(self.next_token);
+        self.watched.insert(self.next_token, session_id.clone());
+        self.next_token += 1;
         let watched = epoll::add(&self.epoll, running.tree.readiness_fd(), data, epoll::EventFlags::IN);
         if let Err(error) = watched {
             // Nothing would wake the worker when the program ends.
@@ -221,9 +235,17 @@ impl SessionWorker {
         }
     }
 
-    fn update_sessions(&mut self) {
-        let all: Vec<SessionId> = self.sessions.keys().cloned().collect();
-        all.iter().for_each(|session_id| self.update_session(session_id));
+    /// Updates the sessions whose trees have woken the thread, and those with a step that is due.
+    ///
+    /// To look at a tree costs system calls, so that 200 sessions would delay the end of each other.
+    fn update_sessions(&mut self, woken: &[epoll::Event]) {
+        let now = Instant::now();
+        let is_due = |session: &WorkerSession| session.next_due().is_some_and(|due| due <= now);
+        let due =
+            self.sessions.iter().filter(|(_, session)| is_due(session)).map(|(session_id, _)| session_id);
+        let ready = woken.iter().filter_map(|event| self.watched.get(&event.data.u64()));
+        let sessions: BTreeSet<SessionId> = ready.chain(due).cloned().collect();
+        sessions.iter().for_each(|session_id| self.update_session(session_id));
     }
 
     /// Takes the steps of the session that are due, and finishes the session if its tree has ended.
@@ -268,6 +290,7 @@ impl SessionWorker {
     fn finish_session(&mut self, session_id: &SessionId, exit: ProcessExit) {
         let Some(WorkerSession::Running(running)) = self.sessions.remove(session_id) else { return };
         let _ = epoll::delete(&self.epoll, running.tree.readiness_fd());
+        self.watched.retain(|_, watched| watched != session_id);
         running.cancel_stop_requests();
         self.channels.window_notifier.session_ended(session_id);
         self.ended.insert(session_id.clone());
