@@ -43,9 +43,7 @@ impl CoreEngine {
     /// The usage is written with the effects of the next change, so that a question doesn't cost a disk write.
     pub fn count_usage_until(&mut self, at: ClockReading) {
         self.observe_if_later(at);
-        for profile in self.profiles_with_sessions() {
-            self.charge_profile(&profile, at);
-        }
+        self.charge_profiles(at);
     }
 
     /// Counts usage of one profile up to a moment, as [`CoreEngine::count_usage_until`] does.
@@ -69,20 +67,22 @@ impl CoreEngine {
         self.take_effects()
     }
 
-    fn profiles_with_sessions(&self) -> Vec<ProfileId> {
-        let mut profiles: Vec<ProfileId> =
-            self.sessions.iter().map(|session| session.profile.clone()).collect();
-        profiles.sort_unstable();
-        profiles.dedup();
-        profiles
-    }
-
     /// Charges every session with the time since it was last charged.
     pub(super) fn charge_all(&mut self, now: ClockReading) {
         self.all_charged_at = Some(now.mono);
-        for profile in self.profiles_with_sessions() {
-            self.charge_profile(&profile, now);
+        self.charge_profiles(now);
+    }
+
+    /// Charges the sessions of all profiles. Each session is looked at once, however many profiles there are.
+    fn charge_profiles(&mut self, now: ClockReading) {
+        let mut by_profile = BTreeMap::<&ProfileId, Vec<UnchargedTime>>::new();
+        for session in self.sessions.iter() {
+            if let Some(time) = self.uncharged_time(session, Duration::MAX, PlayObserved::Yes, now) {
+                by_profile.entry(&session.profile).or_default().push(time);
+            }
         }
+        let all: Vec<Vec<UnchargedTime>> = by_profile.into_values().collect();
+        all.iter().for_each(|times| self.charge_times(times, now));
     }
 
     /// Charges every session, unless they are many and a tick did so a moment ago.
