@@ -115,11 +115,11 @@ pub(crate) fn nap_entries(folder: &Path) -> String {
 
 /// Converts a wall-clock time to the time since boot. Both clocks are read right after the launch and one after the
 /// other, so that a change of the wall clock hardly matters.
-fn since_boot_at(at: Timestamp) -> Duration {
+pub(crate) fn since_boot_at(at: Timestamp) -> Duration {
     let passed = Duration::try_from(Timestamp::now().duration_since(at)).unwrap();
     since_boot() - passed
 }
 
-fn lateness(moment: Duration, due: Duration) -> f64 {
+pub(crate) fn lateness(moment: Duration, due: Duration) -> f64 {
     (moment.as_secs_f64() - due.as_secs_f64()) * 1_000.0
 }

@@ -14,11 +14,12 @@ mod launch;
 mod listing;
 mod program;
 mod requests;
+mod sessions;
 mod start;
 mod tree;
 
 /// The benchmarks by name.
-const PARTS: [(&str, fn()); 8] = [
+const PARTS: [(&str, fn()); 9] = [
     ("start", start::measure),
     ("requests", requests::measure),
     ("launch", launch::measure),
@@ -26,6 +27,7 @@ const PARTS: [(&str, fn()); 8] = [
     ("expiry", expiry::measure),
     ("listing", listing::measure),
     ("grace", grace::measure),
+    ("sessions", sessions::measure),
     ("idle", idle::measure),
 ];
 

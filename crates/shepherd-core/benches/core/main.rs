@@ -1,4 +1,6 @@
-//! Benchmarks of the engine: a listing, a launch, a tick, and the timeline of a week.
+//! Benchmarks of the engine: a listing, a launch, a tick, the timeline of a week, and many sessions at once.
+
+mod many_sessions;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -242,5 +244,5 @@ fn main() -> Result<(), CoreBenchError> {
         median(&mut weeks),
         BenchmarkLimit::AtMost(20.0),
     ))?;
-    Ok(())
+    many_sessions::measure(wall)
 }
