@@ -55,7 +55,7 @@ fn stop_ends_the_named_session_and_no_other() {
     assert_eq!(running(&daemon).len(), 3);
     daemon.run_text(&["stop", "Film"]);
     wait_until("the film has ended", || running(&daemon) == ["music of anna", "racing of anna"]);
-    assert!(refusal(&daemon, &["stop", "film"]).contains("no such session `film`"));
+    assert!(refusal(&daemon, &["stop", "film"]).contains("no such running program `film`"));
     // The foreground comes before the music.
     daemon.run_text(&["stop", "--profile", "anna"]);
     wait_until("the game has ended", || running(&daemon) == ["music of anna"]);

@@ -359,8 +359,7 @@ fn a_german_family_reads_german() {
     assert_eq!(
         for_own_request(german, &granted, listed(&[closed]), None, &at_noon()).unwrap().body,
         format!(
-            "Du bekommst mehr Zeit für Maths. Aber es bleibt zu bis morgen, {time} Uhr, weil jetzt nicht die erlaubten \
-             Stunden sind."
+            "Du bekommst mehr Zeit für Maths. Aber es bleibt zu bis morgen, {time} Uhr, weil es vorher nicht erlaubt ist."
         )
     );
 }

@@ -75,7 +75,7 @@ fn may_log_in(fixture: &ShepherddFixture) -> LoginAnswer {
 #[test]
 fn a_login_counts_while_it_is_active_and_unlocked() {
     let logind = FakeLogind::start();
-    let fixture = daemon_with(&logind, "");
+    let fixture = daemon_with(&logind, r#"counts = "unlocked""#);
     logind.log_in("2", CHILD, IN_USE);
     wait_for_counting(&fixture, SessionCounting::Active);
     for (terminal, counting) in [

@@ -52,11 +52,12 @@ pub(super) fn service_manager() {
 
 pub(super) fn second_seat() {
     let logind = FakeLogind::start();
-    let fixture = daemon_with(&logind, "");
+    let fixture = daemon_with(&logind, r#"counts = "unlocked""#);
     logind.log_in("2", CHILD, IN_USE);
     wait_for_counting(&fixture, SessionCounting::Active);
     let (session, start) = (login_session(&fixture).unwrap().session_id, Instant::now());
     logind.log_in("5", CHILD, IN_USE);
+    wait_until("the daemon knows the second terminal", || logind.was_read("5"));
     logind.set("2", BEHIND);
     assert_stays("the time counts", Duration::from_millis(1_500), || {
         login_session(&fixture).is_some_and(|login| login.counting == SessionCounting::Active)

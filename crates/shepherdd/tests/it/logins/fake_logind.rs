@@ -1,6 +1,6 @@
 //! A double of `systemd-logind` on a message bus of its own, with terminals that follow a script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use shepherd_core::policy::TerminalState;
@@ -25,6 +25,8 @@ pub(crate) enum LogindCall {
 struct LogindState {
     terminals: BTreeMap<String, (u32, TerminalState)>,
     calls: Vec<LogindCall>,
+    /// The terminals whose state was read.
+    read: BTreeSet<String>,
 }
 
 type SharedState = Arc<Mutex<LogindState>>;
@@ -82,6 +84,7 @@ impl SessionDouble {
 impl SessionDouble {
     #[zbus(property)]
     fn class(&self) -> String {
+        self.state.lock().unwrap().read.insert(self.id.clone());
         "user".to_owned()
     }
 
@@ -177,6 +180,11 @@ impl FakeLogind {
                 double.idle_hint_changed(session.signal_emitter()).await
             })
             .unwrap();
+    }
+
+    /// Returns whether the daemon has read the state of a terminal.
+    pub(crate) fn was_read(&self, id: &str) -> bool {
+        self.state.lock().unwrap().read.contains(id)
     }
 
     pub(crate) fn calls(&self) -> Vec<LogindCall> {
