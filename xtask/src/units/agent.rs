@@ -141,7 +141,7 @@ fn starts_when_ready(agent: &AgentService) -> Result<()> {
 fn same_sandbox(agent: &AgentService) -> Result<()> {
     agent.collieclaw(&["tool", "run", "shell", "--json", "{\"command\":\"ls\"}"])?;
     let answer = agent.chat()?;
-    ensure!(answer.contains("\"fate\":\"done\""), "{answer}");
+    ensure!(answer.contains("\"outcome\":\"done\""), "{answer}");
     let receipts = agent.collieclaw(&["receipt", "list"])?;
     let levels: Vec<&Value> = receipts
         .as_array()
